@@ -75,6 +75,7 @@ use crate::message::{Notification, Raw};
 use crate::name::{AgentName, ServerName};
 use crate::policy::{CallerSpec, Rules, UnknownCaller};
 use crate::registry::{Registry, ReloadSummary, ServerSet};
+use crate::transport::ReachableGateways;
 use crate::view::{DescriptionStyle, View};
 
 /// How long servers are waited for whose lists are not known yet (CON-15).
@@ -145,6 +146,8 @@ struct HostShared {
     /// Turns true when the shutdown begins.
     shutdown: watch::Sender<bool>,
     chain: Chain,
+    /// The gateways that servers lead to.
+    gateways: ReachableGateways,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -170,6 +173,7 @@ impl Host {
     fn start_with(host: HostConfig, options: HostOptions) -> Self {
         let HostConfig { config, agents, diagnostics } = host;
         let chain = options.connections.chain().clone();
+        let gateways = options.connections.gateways().clone();
         let HostOptions { max_access, restart, .. } = options;
         let config = config.within(max_access, restart);
         let dedicated = DedicatedConnections::new(options.connections.clone());
@@ -191,6 +195,7 @@ impl Host {
             restart,
             shutdown: watch::Sender::new(false),
             chain,
+            gateways,
             diagnostics,
         };
         Self { shared: Arc::new(shared) }
@@ -204,6 +209,12 @@ impl Host {
     /// The processes above this one, as its servers are told (CON-16).
     pub fn chain(&self) -> &Chain {
         &self.shared.chain
+    }
+
+    /// The value of [`CHAIN_HEADER`](crate::config::CHAIN_HEADER) for responses of a gateway that serves
+    /// this host: its process, and the gateways that its servers lead to.
+    pub fn chain_header(&self) -> String {
+        self.shared.chain.response_header(&self.shared.gateways.ids())
     }
 
     /// Everything that was wrong with the configuration that the host was [built](Host::builder) with.

@@ -2,12 +2,14 @@
 
 mod fair_share;
 mod fair_slots;
+mod request_path;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use fair_share::FairShare;
 pub use fair_slots::{FairSlots, Slot};
+pub use request_path::RequestPath;
 
 /// Client id of requests made for more than one client. Ids of clients are random or digests, never
 /// this text.
@@ -94,6 +96,8 @@ pub struct Requester {
     pub client: ClientId,
     /// The principal whose share of bounded resources the request uses.
     pub principal: Principal,
+    /// The processes the request has come through.
+    pub path: RequestPath,
 }
 
 impl Requester {
@@ -109,7 +113,8 @@ impl Requester {
             true => self.principal.clone(),
             false => Principal::Client(client.clone()),
         };
-        Self { client, principal }
+        // A request that is made for both starts here.
+        Self { client, principal, path: RequestPath::default() }
     }
 }
 
@@ -119,8 +124,12 @@ mod tests {
 
     #[test]
     fn a_request_for_two_clients_is_of_neither() {
-        let [ann, bob, eve] = [("ann", "team"), ("bob", "team"), ("eve", "other")]
-            .map(|it| Requester { client: it.0.into(), principal: Principal::Token(it.1.into()) });
+        let [ann, bob, eve] =
+            [("ann", "team"), ("bob", "team"), ("eve", "other")].map(|it| Requester {
+                client: it.0.into(),
+                principal: Principal::Token(it.1.into()),
+                path: RequestPath::default(),
+            });
         assert_eq!(ann.joined(&ann), ann);
         let both = ann.joined(&bob);
         assert!(both.client != ann.client && both.client != bob.client);
@@ -136,7 +145,8 @@ mod tests {
         let client = ClientId::from("session-7f3");
         for principal in [Principal::Anonymous, Principal::Token("ann".into())] {
             let principal = principal.of_client(&client);
-            let requester = Requester { client: client.clone(), principal };
+            let path = RequestPath::default();
+            let requester = Requester { client: client.clone(), principal, path };
             assert!(!format!("{requester:?}").contains("7f3"), "{requester:?}");
         }
     }

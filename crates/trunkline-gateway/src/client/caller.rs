@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::watch;
 use trunkline::connection::LogLevel;
 use trunkline::message::Raw;
-use trunkline::principal::{ClientId, Requester};
+use trunkline::principal::{ClientId, RequestPath, Requester};
 use trunkline::protocol::{Era, meta};
 
 use super::channel::ClientChannel;
@@ -28,6 +28,8 @@ pub(crate) struct Caller {
     pub(crate) session: Option<Arc<Session>>,
     /// For how long it may hear things without asking again.
     pub(crate) admission: Lease,
+    /// The processes its request has come through.
+    pub(crate) path: RequestPath,
 }
 
 /// What lets a caller hear things without asking again, for as long as it does.
@@ -63,7 +65,7 @@ impl Caller {
     pub(crate) fn requester(&self) -> Requester {
         let client = self.id();
         let principal = self.identity.principal.of_client(&client);
-        Requester { client, principal }
+        Requester { client, principal, path: self.path.clone() }
     }
 
     /// Who it is, for those who keep something for it.

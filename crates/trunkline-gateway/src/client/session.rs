@@ -72,7 +72,7 @@ impl Session {
         stream: Arc<dyn SessionStream>,
     ) -> Self {
         let principal = identity.principal.of_client(&id);
-        let requester = Requester { client: id.clone(), principal };
+        let requester = Requester { client: id.clone(), principal, ..Requester::default() };
         Self {
             host,
             id,

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
 use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
+use trunkline::principal::RequestPath;
 use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 
 use super::errors::invalid;
@@ -29,6 +30,8 @@ pub(crate) struct IncomingRequest {
     pub(crate) headers: Option<HeaderMap>,
     /// The name, address or task it is about.
     subject: Option<Raw>,
+    /// The processes it has come through.
+    pub(crate) path: RequestPath,
     /// What its bytes take of a budget.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
@@ -56,7 +59,8 @@ impl IncomingRequest {
             }
         };
         let (said, headers, reservation) = (RequestMeta::of(said), None, None);
-        Self { id, method, params, said, state, headers, subject, reservation }
+        let path = RequestPath::default();
+        Self { id, method, params, said, state, headers, subject, path, reservation }
     }
 
     /// The same request, which goes on from another state.
@@ -68,6 +72,11 @@ impl IncomingRequest {
     /// The same request, which holds a part of a budget.
     pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
         Self { reservation, ..self }
+    }
+
+    /// The same request, which has come through other processes.
+    pub(crate) fn with_path(self, path: RequestPath) -> Self {
+        Self { path, ..self }
     }
 
     /// The same request with the headers it came with.

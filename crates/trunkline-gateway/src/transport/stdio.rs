@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::principal::Principal;
+use trunkline::principal::RequestPath;
 use trunkline::protocol::code;
 
 use super::limiter::ConcurrencyLimit;
@@ -320,6 +321,7 @@ impl StdioClient {
                 channel,
                 session: None,
                 admission: Lease::Stream(self.closed.subscribe()),
+                path: RequestPath::default(),
             });
         }
         if &*incoming.method == "initialize" {
@@ -336,6 +338,7 @@ impl StdioClient {
             channel: channel.with_server_requests(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
             admission: Lease::Stream(self.closed.subscribe()),
+            path: RequestPath::default(),
         })
     }
 

@@ -12,7 +12,9 @@ use crate::config::{Chain, Resolver};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
-use crate::transport::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
+use crate::transport::{
+    ChildOptions, ClientProcess, HttpClient, HttpOptions, ReachableGateways, RemainingProcess,
+};
 
 /// Threads that may be filling in references at the same time. One that is stuck in a file that does
 /// not answer cannot be ended; as many servers as this start without waiting for each other.
@@ -48,6 +50,8 @@ struct SharedResources {
     http: HttpOptions,
     /// Made when the first address is reached: it reads the certificates of the system.
     client: OnceLock<Result<HttpClient, Error>>,
+    /// The gateways behind servers.
+    gateways: ReachableGateways,
 }
 
 impl ConnectionOptions {
@@ -58,10 +62,10 @@ impl ConnectionOptions {
         child: ChildOptions,
         http: HttpOptions,
     ) -> Self {
-        let client = OnceLock::new();
+        let (client, gateways) = (OnceLock::new(), ReachableGateways::default());
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
         Self {
-            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client }),
+            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client, gateways }),
             cache: Arc::default(),
             client_meta: ClientMeta::new(&Raw::empty_object()),
             capabilities: Raw::empty_object(),
@@ -120,6 +124,11 @@ impl ConnectionOptions {
         self.reach.child.chain()
     }
 
+    /// The gateways that its servers lead to.
+    pub(crate) fn gateways(&self) -> &ReachableGateways {
+        &self.reach.gateways
+    }
+
     pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
         Arc::clone(&self.reach.resolver)
     }
@@ -134,7 +143,9 @@ impl ConnectionOptions {
     }
 
     pub(super) fn client(&self) -> Result<HttpClient, Error> {
-        let client = || HttpClient::of_process(&self.reach.http, Some(self.chain()));
+        let process =
+            || ClientProcess { chain: self.chain().clone(), gateways: self.reach.gateways.clone() };
+        let client = || HttpClient::of_process(&self.reach.http, Some(process()));
         self.reach.client.get_or_init(client).clone()
     }
 

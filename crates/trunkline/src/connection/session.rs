@@ -235,10 +235,12 @@ impl Session {
             is_cuttable,
             requester,
         };
+        let path = waiting.requester.as_ref().map(|it| it.path.clone()).unwrap_or_default();
         self.pending.insert(id, waiting);
         self.transport.send(OutboundMessage {
             line,
             purpose: MessageKind::Request { id, method, name, parameters },
+            path,
         });
     }
 
@@ -259,7 +261,7 @@ impl Session {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
         let purpose = MessageKind::Notification { method: method.into() };
-        self.transport.send(OutboundMessage { line, purpose });
+        self.transport.send(OutboundMessage::new(line, purpose));
     }
 
     /// Forgets a request that nobody waits for any more, and tells the server (CON-13).

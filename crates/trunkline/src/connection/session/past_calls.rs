@@ -164,7 +164,11 @@ impl PastCalls {
             return (is_alone && !self.keeps_log_from(first, now)).then_some(&first.client);
         }
         let (client, last) = self.suspects(now).max_by_key(|(_, past)| past.last_end)?;
-        let last = Requester { client: client.clone(), principal: last.principal.clone() };
+        let last = Requester {
+            client: client.clone(),
+            principal: last.principal.clone(),
+            ..Requester::default()
+        };
         (!self.keeps_log_from(&last, now)).then_some(client)
     }
 
@@ -174,7 +178,7 @@ impl PastCalls {
 
     /// The entry of a client, if there is room for it.
     fn client(&mut self, requester: &Requester, now: Instant) -> Option<&mut PastClient> {
-        let Requester { client, principal } = requester;
+        let Requester { client, principal, .. } = requester;
         if self.clients.len() >= self.prune_at && !self.clients.contains_key(client) {
             self.clients.retain(|_, past| past.is_suspect(now));
             if self.clients.len() >= MAX_PAST_CLIENTS {
@@ -201,7 +205,8 @@ mod tests {
 
     /// The only client of a token of its own.
     fn bearer(name: &str) -> Requester {
-        Requester { client: name.into(), principal: Principal::Token(name.into()) }
+        let principal = Principal::Token(name.into());
+        Requester { client: name.into(), principal, ..Requester::default() }
     }
 
     fn bearers() -> [Requester; 2] {
@@ -250,7 +255,8 @@ mod tests {
         let now = Instant::now();
         let client = |name: &str, principal: &Principal| {
             let client = ClientId::from(name);
-            Requester { principal: principal.of_client(&client), client }
+            let principal = principal.of_client(&client);
+            Requester { principal, client, ..Requester::default() }
         };
         for principal in [Principal::Anonymous, Principal::Token("team".into())] {
             let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));

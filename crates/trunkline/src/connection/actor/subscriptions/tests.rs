@@ -203,7 +203,8 @@ fn only_so_many_are_watched() {
 }
 
 fn bearer(name: &str) -> Requester {
-    Requester { client: name.into(), principal: Principal::Token(name.into()) }
+    let principal = Principal::Token(name.into());
+    Requester { client: name.into(), principal, ..Requester::default() }
 }
 
 #[test]
