@@ -59,8 +59,8 @@ mod inspect;
 pub(crate) use agent::deciding_pattern;
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
 pub use chain::{
-    CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, MAX_NESTED_PROCESSES,
-    MISCONFIGURED_EXIT_STATUS,
+    CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, LoopError, MAX_NESTED_PROCESSES,
+    MAX_REQUEST_HOPS, MISCONFIGURED_EXIT_STATUS,
 };
 pub(crate) use chain::{ChainLink, LocalProcess, links};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};

@@ -76,6 +76,7 @@ use crate::name::{AgentName, ServerName};
 use crate::policy::{CallerSpec, Rules, UnknownCaller};
 use crate::principal::Requester;
 use crate::registry::{Registry, ReloadSummary, ServerSet};
+use crate::transport::ReachableGateways;
 use crate::view::{DescriptionStyle, View};
 
 /// How long to wait for servers whose lists are not known yet (CON-15).
@@ -146,6 +147,8 @@ struct HostShared {
     /// Turns true when the shutdown begins.
     shutdown: watch::Sender<bool>,
     chain: Chain,
+    /// The gateways that servers lead to.
+    gateways: ReachableGateways,
     diagnostics: Vec<Diagnostic>,
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
@@ -173,6 +176,7 @@ impl Host {
     fn start_with(host: HostConfig, options: HostOptions) -> Self {
         let HostConfig { config, agents, diagnostics } = host;
         let chain = options.connections.chain().clone();
+        let gateways = options.connections.gateways().clone();
         let HostOptions { max_access, restart, .. } = options;
         let config = config.within(max_access, restart);
         let dedicated = DedicatedConnections::new(options.connections.clone());
@@ -196,6 +200,7 @@ impl Host {
             restart,
             shutdown: watch::Sender::new(false),
             chain,
+            gateways,
             diagnostics,
             connections,
         };
@@ -220,7 +225,13 @@ impl Host {
         &self.shared.chain
     }
 
-    /// All problems of the configuration that the host was [built](Host::builder) with.
+    /// The value of [`CHAIN_HEADER`](crate::config::CHAIN_HEADER) for responses of a gateway that serves
+    /// this host: its process, and the gateways that its servers lead to.
+    pub fn chain_header(&self) -> String {
+        self.shared.chain.response_header(&self.shared.gateways.ids())
+    }
+
+    /// Everything that was wrong with the configuration that the host was [built](Host::builder) with.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.shared.diagnostics
     }

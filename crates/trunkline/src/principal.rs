@@ -2,12 +2,14 @@
 
 mod fair_share;
 mod fair_slots;
+mod request_path;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use fair_share::FairShare;
 pub use fair_slots::{FairSlots, Slot};
+pub use request_path::RequestPath;
 
 /// Client ID of requests on behalf of more than one client. Real client IDs are random or digests,
 /// so they never equal it.
@@ -94,9 +96,11 @@ pub struct Requester {
     pub client: ClientId,
     /// The principal whose share of limited resources the request uses.
     pub principal: Principal,
-    /// Whether the client has no session. Clients without sessions that look the same have one id, so
-    /// that a server's request about one of their requests is for that request alone.
+    /// Whether the client has no session. Clients without sessions that look the same have one ID, so
+    /// that a server request about one of their requests is for that request alone.
     pub is_sessionless: bool,
+    /// The processes the request has come through.
+    pub path: RequestPath,
 }
 
 impl Requester {
@@ -117,7 +121,8 @@ impl Requester {
             true => self.principal.clone(),
             false => Principal::Client(client.clone()),
         };
-        Self { client, principal, is_sessionless: false }
+        // A request that is made for both starts here.
+        Self { client, principal, ..Self::default() }
     }
 }
 
@@ -129,7 +134,7 @@ mod tests {
     fn a_request_for_two_clients_is_of_neither() {
         let [ann, bob, eve] = [("ann", "team"), ("bob", "team"), ("eve", "other")].map(|it| {
             let principal = Principal::Token(it.1.into());
-            Requester { client: it.0.into(), principal, is_sessionless: false }
+            Requester { client: it.0.into(), principal, ..Requester::default() }
         });
         assert_eq!(ann.joined(&ann), ann);
         let both = ann.joined(&bob);
@@ -154,7 +159,8 @@ mod tests {
         let client = ClientId::from("session-7f3");
         for principal in [Principal::Anonymous, Principal::Token("ann".into())] {
             let principal = principal.of_client(&client);
-            let requester = Requester { client: client.clone(), principal, is_sessionless: false };
+            let requester =
+                Requester { client: client.clone(), principal, ..Requester::default() };
             assert!(!format!("{requester:?}").contains("7f3"), "{requester:?}");
         }
     }

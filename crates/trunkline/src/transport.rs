@@ -19,9 +19,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use any::AnyTransport;
-pub(crate) use http::client::HttpClient;
 pub use http::client::HttpOptions;
+pub(crate) use http::client::{ClientProcess, HttpClient};
 pub(crate) use http::endpoint::HttpEndpoint;
+pub(crate) use http::gateways::ReachableGateways;
 pub use http::proxy::Proxies;
 pub(crate) use mask::SecretMask;
 pub(crate) use stderr_tail::StderrTail;
@@ -29,6 +30,7 @@ pub use stdio::process::{ChildOptions, RemainingProcess};
 
 use crate::error::Error;
 use crate::message::Response;
+use crate::principal::RequestPath;
 
 /// Limit on the bytes of one message, line, body or event. Results have far lower limits; this is
 /// the most that a transport reads.
@@ -40,6 +42,15 @@ pub(crate) struct OutboundMessage {
     /// One JSON-RPC message on one line, without the line break.
     pub(crate) line: Bytes,
     pub(crate) purpose: MessageKind,
+    /// The processes that it has come through.
+    pub(crate) path: RequestPath,
+}
+
+impl OutboundMessage {
+    /// A message that starts here.
+    pub(crate) fn new(line: Bytes, purpose: MessageKind) -> Self {
+        Self { line, purpose, path: RequestPath::default() }
+    }
 }
 
 /// The kind of a message, for transports that repeat it in headers.

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 use trunkline::config::MAX_NESTED_PROCESSES;
 
-use crate::gateway::{Serving, tools_at};
+use crate::gateway::{Serving, post, tools_at};
 use crate::listening::free_port;
+use crate::processes::{LONGEST_START, wait_until};
 use crate::run::{Folder, Run};
 use crate::serving::demo;
 
@@ -168,4 +169,139 @@ fn a_gateway_finds_itself_behind_its_own_address() {
     assert!(names.iter().any(|name| name.starts_with("words_")), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("itself_")), "{names:?}");
     gateway.wait_for("leads back to the gateway");
+}
+
+/// Gateways of which each has a server of its own, and the next one at its address.
+struct Ring {
+    gateways: Vec<(char, Serving, Folder)>,
+}
+
+impl Ring {
+    /// A ring of gateways with these names; open, if the last one has no next one.
+    fn start(names: &str, is_closed: bool) -> Self {
+        let ports: Vec<_> = names.chars().map(|name| (name, free_port())).collect();
+        let next = ports.iter().cycle().skip(1).take(ports.len());
+        let start = |((name, port), (next, next_port)): (&(char, u16), &(char, u16))| {
+            let mut servers = json!({ "words": demo("words", &name.to_string()) });
+            if is_closed || next != &ports[0].0 {
+                let url = format!("http://127.0.0.1:{next_port}/mcp");
+                servers[next.to_string()] = json!({ "type": "http", "url": url });
+            }
+            let config = json!({ "mcpServers": servers, "timeouts": { "grace": "20s" } });
+            let folder = Folder::new().file("trunkline.json", config.to_string());
+            let listen = format!("127.0.0.1:{port}");
+            let gateway = Serving::start_with(&folder, &["--listen", &listen]);
+            (*name, gateway, folder)
+        };
+        Self { gateways: ports.iter().zip(next).map(start).collect() }
+    }
+
+    fn tools(&self, index: usize) -> Vec<String> {
+        let (_, gateway, folder) = &self.gateways[index];
+        tools_at(folder, gateway.url(), None)
+    }
+
+    /// Waits until a gateway of the ring has said something.
+    fn wait_for(&self, text: &str) {
+        wait_until(text, LONGEST_START, || {
+            self.gateways.iter().any(|(_, gateway, _)| gateway.messages().contains(text))
+        });
+    }
+
+    /// Asks all gateways several times. No list may hold what its own gateway offers.
+    fn assert_finite(&self) {
+        for round in 0..4 {
+            for (index, (name, ..)) in self.gateways.iter().enumerate() {
+                let tools = self.tools(index);
+                assert!(tools.iter().any(|tool| tool.starts_with("words_")), "{tools:?}");
+                let is_own = |tool: &&String| format!("_{tool}").contains(&format!("_{name}_"));
+                let own: Vec<_> = tools.iter().filter(is_own).collect();
+                assert!(own.is_empty(), "round {round} at {name}: {own:?}");
+            }
+        }
+    }
+}
+
+/// Seen: 1,618 tools after four minutes, under names such as `b_a_b_a_b_a_words_shout`.
+#[test]
+fn two_gateways_that_use_each_other_are_found() {
+    let ring = Ring::start("ab", true);
+    ring.tools(0);
+    ring.wait_for("leads back to");
+    ring.assert_finite();
+}
+
+#[test]
+fn a_ring_of_three_gateways_is_found() {
+    let ring = Ring::start("abc", true);
+    ring.tools(0);
+    ring.wait_for("leads back to");
+    ring.assert_finite();
+}
+
+#[test]
+fn three_gateways_behind_one_another_work() {
+    let chain = Ring::start("abc", false);
+    let tools = chain.tools(0);
+    for prefix in ["words_", "b_words_", "b_c_words_"] {
+        assert!(tools.iter().any(|tool| tool.starts_with(prefix)), "{prefix}: {tools:?}");
+    }
+    let (_, gateway, folder) = &chain.gateways[0];
+    let entry = json!({ "type": "http", "url": gateway.url(), "prefix": "" });
+    let config = json!({ "mcpServers": { "a": entry } }).to_string();
+    let mut command = folder.bare_command(&["call", "b_c_words_shout", "{\"text\":\"hello\"}"]);
+    command.env("TRUNKLINE_CACHE", "off").env("TRUNKLINE_CONFIG_JSON", config).current_dir("/");
+    let run = folder.finish(&mut command);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.output.contains("HELLO"), "{run}");
+}
+
+/// A gateway whose server is a process that uses the address of the gateway.
+#[test]
+fn a_gateway_behind_its_own_process_is_found() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let child = json!({ "mcpServers": {
+        "a": { "type": "http", "url": format!("http://{address}/mcp") },
+        "words": demo("words", "child"),
+    } });
+    let servers = json!({ "child": nested("child.json"), "words": demo("words", "beside") });
+    let config = json!({ "mcpServers": servers, "timeouts": { "grace": "20s" } });
+    let folder = Folder::new()
+        .file("trunkline.json", config.to_string())
+        .file("child.json", child.to_string());
+    let gateway = Serving::start_with(&folder, &["--listen", &address]);
+    for _ in 0..4 {
+        let names = tools_at(&folder, gateway.url(), None);
+        for prefix in ["words_", "child_words_"] {
+            assert!(names.iter().any(|name| name.starts_with(prefix)), "{prefix}: {names:?}");
+        }
+        assert!(!names.iter().any(|name| name.contains("_a_")), "{names:?}");
+    }
+}
+
+/// Seen: one read became 2,052 connections, ended only by the bound on calls that wait.
+#[test]
+fn a_read_of_a_uri_without_a_list_ends_in_a_ring() {
+    let ports = [free_port(), free_port()];
+    let start = |own: u16, other: u16| {
+        let url = format!("http://127.0.0.1:{other}/mcp");
+        let config = json!({ "mcpServers": { "other": { "type": "http", "url": url } } });
+        let folder = Folder::new().file("trunkline.json", config.to_string());
+        let listen = format!("127.0.0.1:{own}");
+        (Serving::start_with(&folder, &["--listen", &listen]), folder)
+    };
+    let gateways = [start(ports[0], ports[1]), start(ports[1], ports[0])];
+    let read = r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x://y","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "resources/read"),
+        ("mcp-name", "x://y"),
+    ];
+    for _ in 0..3 {
+        for (gateway, _) in &gateways {
+            let (_, answer) = post(gateway.url(), &headers, read);
+            assert!(answer.contains("\"error\""), "{answer}");
+            assert!(!answer.contains("too many calls"), "{answer}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use trunkline::call::OlderEra;
 use trunkline::connection::LogLevel;
 use trunkline::message::Raw;
-use trunkline::principal::{ClientId, Requester};
+use trunkline::principal::{ClientId, RequestPath, Requester};
 use trunkline::protocol::{Era, meta};
 
 use super::channel::ClientChannel;
@@ -29,6 +29,8 @@ pub(crate) struct Caller {
     pub(crate) session: Option<Arc<Session>>,
     /// For how long it may hear things without asking again.
     pub(crate) admission: Lease,
+    /// The processes its request has come through.
+    pub(crate) path: RequestPath,
 }
 
 /// What lets a caller hear things without asking again, for as long as it does.
@@ -76,13 +78,14 @@ impl Caller {
 
     /// The client and principal its requests are made for.
     pub(crate) fn requester(&self) -> Requester {
-        match (&self.session, &self.admission) {
+        let requester = match (&self.session, &self.admission) {
             (Some(session), _) => session.requester(),
             (None, Lease::Stream(stream)) => requester_of(&stream.client, &self.identity),
             (None, Lease::Asked | Lease::Token(_)) => {
                 requester_without_session(&self.client, &self.identity)
             }
-        }
+        };
+        Requester { path: self.path.clone(), ..requester }
     }
 
     /// Id under which it has processes of its own. Without a session, each set of capabilities has

@@ -58,7 +58,7 @@ pub(crate) fn new_id() -> ClientId {
 /// The requester of a client that is known by an id of its own, for as long as it is there.
 pub(crate) fn requester_of(id: &ClientId, identity: &CallerIdentity) -> Requester {
     let principal = identity.principal.of_client(id);
-    Requester { client: id.clone(), principal, is_sessionless: false }
+    Requester { client: id.clone(), principal, ..Requester::default() }
 }
 
 /// The requests of a session.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
 use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
+use trunkline::principal::RequestPath;
 use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 
 use super::errors::invalid;
@@ -28,7 +29,9 @@ pub(crate) struct IncomingRequest {
     pub(crate) headers: Option<HeaderMap>,
     /// The name, URI or task ID of the request.
     subject: Option<Raw>,
-    /// The part of a byte budget that the request takes.
+    /// The processes it has come through.
+    pub(crate) path: RequestPath,
+    /// What its bytes take of a budget.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
 }
@@ -55,7 +58,8 @@ impl IncomingRequest {
             }
         };
         let (said, headers, reservation) = (RequestMeta::of(said), None, None);
-        Self { id, method, params, said, state, headers, subject, reservation }
+        let path = RequestPath::default();
+        Self { id, method, params, said, state, headers, subject, path, reservation }
     }
 
     /// The same request with another `requestState`.
@@ -69,7 +73,12 @@ impl IncomingRequest {
         Self { reservation, ..self }
     }
 
-    /// The same request with its HTTP headers.
+    /// The same request, which has come through other processes.
+    pub(crate) fn with_path(self, path: RequestPath) -> Self {
+        Self { path, ..self }
+    }
+
+    /// The same request with the headers it came with.
     pub(crate) fn with_headers(self, headers: HeaderMap) -> Self {
         Self { headers: Some(headers), ..self }
     }

@@ -27,9 +27,10 @@ use axum::routing::any;
 use tokio::net::TcpListener;
 use trunkline::config::CHAIN_HEADER;
 use trunkline::host::Host;
+use trunkline::principal::RequestPath;
 
 use crate::access::budget::ByteBudget;
-use crate::access::scope::Scope;
+use crate::access::scope::{CallerIdentity, Scope};
 use crate::handlers::gateway::Gateway;
 use crate::options::GatewayOptions;
 use crate::request::panics;
@@ -38,10 +39,7 @@ use accept::ConnectionState;
 use access::AccessControl;
 use sessions::Sessions;
 
-/// Response to a request that this gateway has sent itself, possibly through other servers.
-const LOOP: &str = "this address leads back to the gateway that sent the request; it would call itself without end\n";
-
-/// The state of all HTTP handlers.
+/// Everything a handler needs.
 pub(crate) struct AppState {
     gateway: Arc<Gateway>,
     sessions: Arc<Sessions>,
@@ -178,10 +176,28 @@ async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Re
     }
 }
 
-/// Whether this gateway has sent the request itself: one of its servers is its own URL (CON-16).
-fn is_loop(state: &AppState, headers: &HeaderMap) -> bool {
-    let chain = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
-    chain.is_some_and(|chain| state.gateway.host.chain().is_loop(chain))
+/// Answers a request of another Trunkline with the gateways that this one leads to, and refuses one
+/// that has come through this gateway before (CON-16).
+async fn answer_in_chain(
+    state: &Arc<AppState>,
+    identity: Arc<CallerIdentity>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let host = &state.gateway.host;
+    let Some(chain) = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok()) else {
+        return answer_method(state, &identity, (headers, RequestPath::default()), request).await;
+    };
+    let path = match host.chain().admit(chain) {
+        Ok(path) => path,
+        Err(error) => return (StatusCode::LOOP_DETECTED, format!("{error}\n")).into_response(),
+    };
+    let mut response = answer_method(state, &identity, (headers, path), request).await;
+    // After the answer: a list that it holds may have come from gateways that were reached only now.
+    if let Ok(chain) = host.chain_header().parse() {
+        response.headers_mut().insert(CHAIN_HEADER, chain);
+    }
+    response
 }
 
 async fn answer(
@@ -194,9 +210,6 @@ async fn answer(
         Ok(identity) => Arc::new(identity),
         Err(refusal) => return refusal.into_response(),
     };
-    if is_loop(state, &headers) {
-        return (StatusCode::LOOP_DETECTED, LOOP).into_response();
-    }
     if let Err(unknown) = identity.scope.check(&state.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
@@ -205,13 +218,22 @@ async fn answer(
     }
     #[cfg(test)]
     assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
+    answer_in_chain(state, identity, headers, request).await
+}
+
+async fn answer_method(
+    state: &Arc<AppState>,
+    identity: &Arc<CallerIdentity>,
+    (headers, path): (HeaderMap, RequestPath),
+    request: Request,
+) -> Response {
     match *request.method() {
         Method::POST => {
             let received = body::receive(state, &identity.principal, request.into_body()).await;
-            post::receive(state, &identity, headers, received).await
+            post::receive(state, identity, (headers, path), received).await
         }
-        Method::GET => state.sessions.open_stream(&identity, &headers),
-        Method::DELETE => state.sessions.end(&identity, &headers),
+        Method::GET => state.sessions.open_stream(identity, &headers),
+        Method::DELETE => state.sessions.end(identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
-use trunkline::principal::{ClientId, Principal};
+use trunkline::principal::{ClientId, Principal, RequestPath};
 use trunkline::protocol::code;
 
 use super::limiter::ConcurrencyLimit;
@@ -325,6 +325,7 @@ impl StdioClient {
                 channel,
                 session: None,
                 admission: self.lease(),
+                path: RequestPath::default(),
             });
         }
         if &*incoming.method == "initialize" {
@@ -341,6 +342,7 @@ impl StdioClient {
             channel: channel.with_server_requests(Arc::clone(&session.questions)),
             session: Some(Arc::clone(session)),
             admission: self.lease(),
+            path: RequestPath::default(),
         })
     }
 

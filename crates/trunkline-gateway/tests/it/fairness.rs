@@ -28,8 +28,11 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
     for _ in 0..2100 {
         let (connection, refused) = (Arc::clone(&connection), Arc::clone(&refused));
         let call = json!({ "name": "hang", "arguments": { "token": "crowd" } });
-        let principal = Principal::Token("ann".into());
-        let requester = Requester { client: "x".into(), principal, is_sessionless: false };
+        let requester = Requester {
+            client: "x".into(),
+            principal: Principal::Token("ann".into()),
+            ..Requester::default()
+        };
         let ask = OutgoingRequest {
             requester,
             ..OutgoingRequest::new("tools/call", Some(Raw::from_value(&call)))

@@ -1,6 +1,8 @@
 //! The Trunkline processes above this one, so that a configuration never starts itself without end
 //! (CON-16).
 
+mod gateways;
+
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 use super::identity::{CONFIGURATION, ConfigIdentity, ID_LETTERS};
 use super::model::Config;
 use crate::name::digest;
+pub use gateways::{LoopError, MAX_REQUEST_HOPS};
 
 /// The variable that tells a child process which configurations are in use above it.
 pub const CHAIN_VARIABLE: &str = "TRUNKLINE_CHAIN";
@@ -17,7 +20,8 @@ pub const CHAIN_VARIABLE: &str = "TRUNKLINE_CHAIN";
 /// `sysexits.h`. A server that ends with it is not started again by itself, as nothing would change.
 pub const MISCONFIGURED_EXIT_STATUS: u8 = 78;
 
-/// The header that tells a gateway through which processes a request has come.
+/// The header with ids of processes. In a request: those it has come through. In a response to such a
+/// request: the gateway itself, and the gateways that its servers lead to.
 pub const CHAIN_HEADER: &str = "trunkline-chain";
 
 /// Most Trunkline processes that may start one another. A gateway of a person over one of a project
@@ -165,18 +169,6 @@ impl Chain {
         let links: Vec<_> = above.iter().chain([&link]).map(ChainLink::to_string).collect();
         links.join(",")
     }
-
-    /// The value of [`CHAIN_HEADER`] for requests of this process: without configurations and numbers
-    /// of processes, which mean nothing on another machine.
-    pub(crate) fn header(&self) -> &str {
-        &self.0.own.id
-    }
-
-    /// Whether a request with this [`CHAIN_HEADER`] comes from this process itself, perhaps by way of
-    /// others.
-    pub fn is_loop(&self, header: &str) -> bool {
-        header.split(',').any(|id| id.trim() == &*self.0.own.id)
-    }
 }
 
 /// Distinct processes among links. A process may be there more than once, with several registries.
@@ -314,13 +306,6 @@ mod tests {
         let above = links(&text.join(","));
         assert_eq!((above.len(), depth(&above)), (MAX_NESTED_PROCESSES + 1, 1));
         assert_eq!(above[0].process.local, Some(local));
-    }
-
-    #[test]
-    fn a_process_finds_itself() {
-        let (first, second) = (Chain::default(), Chain::default());
-        assert!(first.is_loop(first.header()) && !second.is_loop(first.header()));
-        assert!(first.is_loop(&format!("{}, {}", first.header(), second.header())));
     }
 
     #[test]

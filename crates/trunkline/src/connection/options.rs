@@ -12,7 +12,9 @@ use crate::config::{Chain, Resolver};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
-use crate::transport::{ChildOptions, HttpClient, HttpOptions, RemainingProcess};
+use crate::transport::{
+    ChildOptions, ClientProcess, HttpClient, HttpOptions, ReachableGateways, RemainingProcess,
+};
 
 /// Threads that resolve references at the same time. A thread that is blocked on a file that never
 /// responds cannot be ended; as many servers as this start without waiting for each other.
@@ -64,6 +66,8 @@ struct SharedResources {
     http: HttpOptions,
     /// Created for the first remote server: it reads the certificates of the system.
     client: OnceLock<Result<HttpClient, Error>>,
+    /// The gateways behind servers.
+    gateways: ReachableGateways,
 }
 
 impl ConnectionOptions {
@@ -74,10 +78,10 @@ impl ConnectionOptions {
         child: ChildOptions,
         http: HttpOptions,
     ) -> Self {
-        let client = OnceLock::new();
+        let (client, gateways) = (OnceLock::new(), ReachableGateways::default());
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
         Self {
-            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client }),
+            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client, gateways }),
             cache: Arc::default(),
             declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
@@ -136,6 +140,11 @@ impl ConnectionOptions {
         self.reach.child.chain()
     }
 
+    /// The gateways that its servers lead to.
+    pub(crate) fn gateways(&self) -> &ReachableGateways {
+        &self.reach.gateways
+    }
+
     pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
         Arc::clone(&self.reach.resolver)
     }
@@ -150,7 +159,9 @@ impl ConnectionOptions {
     }
 
     pub(super) fn client(&self) -> Result<HttpClient, Error> {
-        let client = || HttpClient::of_process(&self.reach.http, Some(self.chain()));
+        let process =
+            || ClientProcess { chain: self.chain().clone(), gateways: self.reach.gateways.clone() };
+        let client = || HttpClient::of_process(&self.reach.http, Some(process()));
         self.reach.client.get_or_init(client).clone()
     }
 

@@ -238,10 +238,12 @@ impl Session {
             is_cuttable,
             requester,
         };
+        let path = waiting.requester.as_ref().map(|it| it.path.clone()).unwrap_or_default();
         self.pending.insert(id, waiting);
         self.transport.send(OutboundMessage {
             line,
             purpose: MessageKind::Request { id, method, name, parameters },
+            path,
         });
     }
 
@@ -268,7 +270,7 @@ impl Session {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
         let purpose = MessageKind::Notification { method: method.into() };
-        self.transport.send(OutboundMessage { line, purpose });
+        self.transport.send(OutboundMessage::new(line, purpose));
     }
 
     /// Removes a request whose caller has stopped waiting, and notifies the server (CON-13).

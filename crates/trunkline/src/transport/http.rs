@@ -2,6 +2,7 @@
 
 pub(super) mod proxy;
 mod fair_reader;
+pub(super) mod gateways;
 mod connector;
 pub(super) mod client;
 pub(super) mod url;
@@ -31,6 +32,7 @@ use tokio::time::timeout;
 use super::stderr_tail::StderrTail;
 use super::{InboundEvent, MessageKind, OutboundMessage};
 use crate::config::Secret;
+use crate::principal::RequestPath;
 use crate::protocol::{Era, ProtocolVersion};
 use client::HttpClient;
 use endpoint::HttpEndpoint;
@@ -69,7 +71,7 @@ impl HttpTransport {
     /// A transport without a connection: the first one is made when a message is sent.
     pub(crate) fn new(client: HttpClient, target: HttpEndpoint) -> Self {
         let mut transport = Self {
-            client,
+            client: client.for_server(),
             target: Arc::new(target),
             version: None,
             session: None,
@@ -99,13 +101,13 @@ impl HttpTransport {
 
     /// Queues a message, which is sent in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: OutboundMessage) {
-        let OutboundMessage { line, purpose } = message;
+        let OutboundMessage { line, purpose, path } = message;
         match purpose {
             MessageKind::Request { id, .. } => {
                 let question = ExchangeRequest {
                     id,
                     begins_session: is_initialize(&purpose),
-                    request: Arc::new(self.post(purpose, line)),
+                    request: Arc::new(HttpRequest { path, ..self.post(purpose, line) }),
                     is_resumable: !self.is_modern(),
                 };
                 let exchange = Exchange::new(self.client.clone(), self.target.clone(), question);
@@ -181,7 +183,8 @@ impl HttpTransport {
         }
         let about = (self.is_modern() && !begins_anew).then_some(purpose);
         let address = self.target.address.clone();
-        HttpRequest { method: Method::POST, address, headers, about, body }
+        let path = RequestPath::default();
+        HttpRequest { method: Method::POST, address, headers, about, path, body }
     }
 
     fn request(&self, method: Method) -> HttpRequest {

@@ -25,6 +25,7 @@ use super::stderr_tail::StderrTail;
 use super::{InboundEvent, MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
+use crate::principal::RequestPath;
 use crate::protocol::ProtocolVersion;
 
 /// A transport to a server that speaks HTTP+SSE.
@@ -88,7 +89,7 @@ impl SseTransport {
     /// Queues a message, which is sent in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: OutboundMessage) {
         let bytes = message.line.len();
-        let request = self.post(message.line);
+        let request = HttpRequest { path: message.path, ..self.post(message.line) };
         match message.purpose {
             MessageKind::Request { id, .. } => {
                 let posting = post(self.client.clone(), self.target.clone(), request, id);
@@ -138,7 +139,8 @@ impl SseTransport {
     fn post(&self, body: Bytes) -> HttpRequest {
         let address = self.endpoint.clone();
         let headers = Arc::clone(&self.post_headers);
-        HttpRequest { method: Method::POST, address, headers, about: None, body }
+        let path = RequestPath::default();
+        HttpRequest { method: Method::POST, address, headers, about: None, path, body }
     }
 }
 

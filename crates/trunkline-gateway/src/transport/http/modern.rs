@@ -78,6 +78,7 @@ fn modern_caller(
         channel: ClientChannel::new(OutboundChannel::CountedRequest(outlet, unread.clone())),
         session: None,
         admission: admission(state, headers, incoming)?,
+        path: incoming.path.clone(),
     };
     Ok((caller, unread))
 }

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::sleep;
 use trunkline::channel::{Receiver, Sender, bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
+use trunkline::principal::RequestPath;
 use trunkline::protocol::code;
 
 use super::AppState;
@@ -40,7 +41,7 @@ type LegacyFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 pub(super) async fn receive(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
-    headers: HeaderMap,
+    (headers, path): (HeaderMap, RequestPath),
     received: Result<RequestBody, BodyError>,
 ) -> Response {
     let RequestBody { bytes: body, reservation } = match received {
@@ -55,7 +56,8 @@ pub(super) async fn receive(
         Ok(Message::Request(request)) => {
             let id = request.id.clone();
             let answering = async {
-                let request = IncomingRequest::of(request).with_reservation(reservation);
+                let request =
+                    IncomingRequest::of(request).with_reservation(reservation).with_path(path);
                 on_request(state, identity, headers, request).await
             };
             let answer = panics::outcome_of(answering).await;
@@ -202,6 +204,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
             .with_cancel_params(last_words),
         session: Some(Arc::clone(session)),
         admission: Lease::Asked,
+        path: RequestPath::default(),
     }
 }
 
@@ -217,7 +220,10 @@ async fn legacy(
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
     };
     let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);
-    let caller = caller_of(session, outlet, running.cancel_params());
+    let caller = Caller {
+        path: incoming.path.clone(),
+        ..caller_of(session, outlet, running.cancel_params())
+    };
     let answering: LegacyFuture = Box::pin(Arc::clone(&state.gateway).answer(caller, incoming));
     let mut work = LegacyExchange { going_on: Some((answering, running)), inbox, last: None };
     let first = tokio::select! {

@@ -54,8 +54,8 @@ impl ServerConnector<'_> {
             Err(error) => match (error.kind(), &self.server.transport) {
                 (ErrorKind::TimedOut, Transport::Stdio(_)) => ProbeOutcome::Silent,
                 (_, Transport::Stdio(_)) => ProbeOutcome::Spoiled(error),
-                // A busy server may still be modern.
-                (ErrorKind::HttpStatus(429 | 502..=504), _) => ProbeOutcome::Hopeless(error),
+                // A server that is busy, or leads back here, is not one that does not understand.
+                (ErrorKind::HttpStatus(429 | 502..=504 | 508), _) => ProbeOutcome::Hopeless(error),
                 (
                     ErrorKind::HttpStatus(_) | ErrorKind::TimedOut | ErrorKind::ProtocolViolation,
                     _,

@@ -221,7 +221,7 @@ impl PastCalls {
         let last = Requester {
             client: client.clone(),
             principal: last.principal.clone(),
-            is_sessionless: false,
+            ..Requester::default()
         };
         (!self.keeps_log_from(&last, now)).then_some(client)
     }
@@ -260,7 +260,7 @@ mod tests {
     /// The only client of a token of its own.
     fn bearer(name: &str) -> Requester {
         let principal = Principal::Token(name.into());
-        Requester { client: name.into(), principal, is_sessionless: false }
+        Requester { client: name.into(), principal, ..Requester::default() }
     }
 
     fn bearers() -> [Requester; 2] {
@@ -316,7 +316,8 @@ mod tests {
         let now = Instant::now();
         let client = |name: &str, principal: &Principal| {
             let client = ClientId::from(name);
-            Requester { principal: principal.of_client(&client), client, is_sessionless: false }
+            let principal = principal.of_client(&client);
+            Requester { principal, client, ..Requester::default() }
         };
         for principal in [Principal::Anonymous, Principal::Token("team".into())] {
             let [ann, bob] = ["ann", "bob"].map(|name| client(name, &principal));

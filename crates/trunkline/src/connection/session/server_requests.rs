@@ -173,7 +173,7 @@ impl Session {
 
     fn send_response(&mut self, response: Response) {
         let line = Message::Response(response).write();
-        self.transport.send(OutboundMessage { line, purpose: MessageKind::Response });
+        self.transport.send(OutboundMessage::new(line, MessageKind::Response));
     }
 
     /// The question of an id, which is over.

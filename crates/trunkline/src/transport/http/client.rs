@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::{CryptoProvider, ring};
@@ -20,9 +20,11 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 use super::connector::Connector;
+use super::gateways::{GatewayIds, ReachableGateways, record};
 use super::proxy::{Proxies, ProxyMatcher};
-use crate::config::Chain;
+use crate::config::{CHAIN_HEADER, Chain, LoopError};
 use crate::error::{Error, ErrorKind};
+use crate::principal::RequestPath;
 
 /// Lifetime of an idle connection: less than the 60 s after which common load balancers close it,
 /// so that a request does not use a connection that is just being closed.
@@ -69,13 +71,24 @@ impl Default for HttpOptions {
 ///
 /// Creating one reads the certificates of the system, which takes milliseconds: a host creates one.
 #[derive(Clone)]
-pub(crate) struct HttpClient(Arc<ClientShared>);
+pub(crate) struct HttpClient {
+    shared: Arc<ClientShared>,
+    /// The gateways behind the server it is for.
+    gateways: Option<Arc<GatewayIds>>,
+}
 
 struct ClientShared {
     pool: Pool,
     detours: Arc<ProxyMatcher>,
     root_certificates_hint: Option<Box<str>>,
-    chain: Option<Chain>,
+    process: Option<ClientProcess>,
+}
+
+/// The process that sends requests, which gateways are told.
+#[derive(Clone)]
+pub(crate) struct ClientProcess {
+    pub(crate) chain: Chain,
+    pub(crate) gateways: ReachableGateways,
 }
 
 /// Pool of reusable connections.
@@ -94,8 +107,11 @@ impl HttpClient {
         Self::of_process(options, None)
     }
 
-    /// A client with these options that sends the chain header of its process.
-    pub(crate) fn of_process(options: &HttpOptions, chain: Option<&Chain>) -> Result<Self, Error> {
+    /// A client as the options say, for a process.
+    pub(crate) fn of_process(
+        options: &HttpOptions,
+        process: Option<ClientProcess>,
+    ) -> Result<Self, Error> {
         let detours = Arc::new(ProxyMatcher::new(&options.proxies)?);
         let tls = tls(&options.extra_root_certificates)?;
         let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
@@ -107,28 +123,49 @@ impl HttpClient {
             .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
         let root_certificates_hint = options.root_certificates_hint.clone();
-        let chain = chain.cloned();
-        Ok(Self(Arc::new(ClientShared { pool, detours, root_certificates_hint, chain })))
+        let shared = ClientShared { pool, detours, root_certificates_hint, process };
+        Ok(Self { shared: Arc::new(shared), gateways: None })
+    }
+
+    /// The same client for one server, to note the gateways behind it.
+    pub(in crate::transport) fn for_server(&self) -> Self {
+        let gateways = self.shared.process.as_ref().map(|process| process.gateways.register());
+        Self { shared: Arc::clone(&self.shared), gateways }
     }
 
     /// The connections to all servers.
     pub(in crate::transport) fn pool(&self) -> &Pool {
-        &self.0.pool
+        &self.shared.pool
     }
 
     /// The proxies.
     pub(in crate::transport) fn detours(&self) -> &ProxyMatcher {
-        &self.0.detours
+        &self.shared.detours
     }
 
-    /// The chain header: the Trunkline processes that a request passes through.
-    pub(in crate::transport) fn chain(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(self.0.chain.as_ref()?.header()).ok()
+    /// The processes that a request comes through, this one included, as a header says it.
+    pub(in crate::transport) fn chain(&self, path: &RequestPath) -> Option<HeaderValue> {
+        let process = self.shared.process.as_ref()?;
+        HeaderValue::from_str(&process.chain.request_header(path)).ok()
+    }
+
+    /// Notes the gateways that a response leads to.
+    ///
+    /// # Errors
+    ///
+    /// When this process is one of them.
+    pub(in crate::transport) fn note_gateways(&self, headers: &HeaderMap) -> Result<(), LoopError> {
+        let (Some(process), Some(server)) = (&self.shared.process, &self.gateways) else {
+            return Ok(());
+        };
+        let header = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
+        record(server, process.chain.gateways_in(header.unwrap_or_default())?);
+        Ok(())
     }
 
     /// How the user can trust another certificate authority.
     pub(in crate::transport) fn root_certificates_hint(&self) -> Option<&str> {
-        self.0.root_certificates_hint.as_deref()
+        self.shared.root_certificates_hint.as_deref()
     }
 }
 

@@ -109,7 +109,17 @@ pub(in crate::transport) fn redirected_away(from: &Url, to: &Url) -> Error {
         .with_hint(format!("if {target} is meant, configure it as the address"))
 }
 
-/// Too many redirects.
+/// A gateway that has this process among its servers, perhaps by way of others.
+pub(in crate::transport) fn leads_back(url: &Url) -> Error {
+    let message = format!(
+        "the gateway at {} leads back to this process: each would list the other without end",
+        origin(url)
+    );
+    Error::new(ErrorKind::HttpStatus(StatusCode::LOOP_DETECTED.as_u16()), message)
+        .with_hint("remove one of the servers that make the ring, here or in that gateway")
+}
+
+/// Redirects without an end.
 pub(in crate::transport) fn redirected_too_often(url: &Url) -> Error {
     let message = format!("{} redirects again and again", origin(url));
     Error::new(ErrorKind::ProtocolViolation, message).with_hint("check the path of the address")

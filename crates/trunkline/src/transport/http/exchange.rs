@@ -98,6 +98,12 @@ impl Exchange {
             Ok(response) => response,
             Err(error) => return self.failed(error),
         };
+        if response.status().is_success() && self.client.note_gateways(response.headers()).is_err()
+        {
+            // Its lists hold what this process offers itself: they would grow with each request.
+            let error = error::leads_back(self.target.address.url());
+            return Some(ExchangeEvent::Came(InboundEvent::Closed(error)));
+        }
         let session = response.headers().get(headers::SESSION_ID).cloned();
         let session =
             session.filter(|_| self.question.begins_session && response.status().is_success());

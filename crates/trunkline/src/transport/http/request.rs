@@ -20,6 +20,7 @@ use super::url::{ServerUrl, origin};
 use super::{error, headers};
 use crate::config::CHAIN_HEADER;
 use crate::error::{Error, ErrorKind};
+use crate::principal::RequestPath;
 use crate::transport::truncation::{MessageTruncator, TruncatedMessage};
 use crate::transport::{MAX_MESSAGE_BYTES, MessageKind};
 
@@ -34,6 +35,8 @@ pub(in crate::transport) struct HttpRequest {
     pub(in crate::transport) headers: Arc<HeaderMap>,
     /// The message whose method, name and parameters are repeated in headers of this request only.
     pub(in crate::transport) about: Option<MessageKind>,
+    /// The processes that its message has come through.
+    pub(in crate::transport) path: RequestPath,
     pub(in crate::transport) body: Bytes,
 }
 
@@ -45,7 +48,8 @@ impl HttpRequest {
         headers: HeaderMap,
     ) -> Self {
         let headers = Arc::new(headers);
-        Self { method, address, headers, about: None, body: Bytes::new() }
+        let path = RequestPath::default();
+        Self { method, address, headers, about: None, path, body: Bytes::new() }
     }
 
     /// All headers for a URL, which may differ from the original one after a redirect.
@@ -142,7 +146,7 @@ impl HttpClient {
         *sent.method_mut() = request.method.clone();
         *sent.uri_mut() = address.uri().clone();
         *sent.headers_mut() = request.headers_for(address);
-        if let Some(chain) = self.chain() {
+        if let Some(chain) = self.chain(&request.path) {
             sent.headers_mut().insert(CHAIN_HEADER, chain);
         }
         if let Some(credentials) = self.detours().credentials(address.uri()) {

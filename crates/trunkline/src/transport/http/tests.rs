@@ -274,7 +274,7 @@ async fn requests_do_not_overtake_the_news_that_all_is_initialized() {
 async fn a_response_of_ours_is_posted() {
     let server = ScriptedServer::start(|_| Reply::new(202, &[], "")).await;
     let mut transport = transport(&server);
-    transport.send(OutboundMessage { line: result(9).into(), purpose: MessageKind::Response });
+    transport.send(OutboundMessage::new(result(9).into(), MessageKind::Response));
     assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
     server.saw(1).await;
     assert_eq!(server.seen()[0].body, result(9));

@@ -32,7 +32,7 @@ fn shell(script: &str) -> StdioTransport {
 
 fn message(line: &str) -> OutboundMessage {
     let purpose = MessageKind::Notification { method: "test".into() };
-    OutboundMessage { line: bytes::Bytes::copy_from_slice(line.as_bytes()), purpose }
+    OutboundMessage::new(bytes::Bytes::copy_from_slice(line.as_bytes()), purpose)
 }
 
 async fn next(transport: &mut StdioTransport) -> InboundEvent {

@@ -133,7 +133,7 @@ mod tests {
     fn request(id: u64, line: &'static str) -> OutboundMessage {
         let (method, name, parameters) = ("m".into(), None, Vec::new());
         let purpose = MessageKind::Request { id, method, name, parameters };
-        OutboundMessage { line: Bytes::from_static(line.as_bytes()), purpose }
+        OutboundMessage::new(Bytes::from_static(line.as_bytes()), purpose)
     }
 
     /// Writes everything, `at_once` bytes at a time.
@@ -178,10 +178,8 @@ mod tests {
     fn a_server_that_asks_and_does_not_read_gets_no_more_answers() {
         let mut outbox = WriteQueue::default();
         for _ in 0..2 * MAX_RESPONSES {
-            outbox.push(OutboundMessage {
-                line: Bytes::from_static(b"pong"),
-                purpose: MessageKind::Response,
-            });
+            let line = Bytes::from_static(b"pong");
+            outbox.push(OutboundMessage::new(line, MessageKind::Response));
         }
         assert_eq!(written(&mut outbox, 4096).lines().count(), MAX_RESPONSES);
     }
@@ -195,7 +193,7 @@ mod tests {
                 0 => MessageKind::Response,
                 _ => MessageKind::Notification { method: "notifications/cancelled".into() },
             };
-            outbox.push(OutboundMessage { line: line.clone(), purpose });
+            outbox.push(OutboundMessage::new(line.clone(), purpose));
             assert!(outbox.bytes <= MAX_BYTES_OF_ALL);
         }
         assert!(outbox.is_full() && outbox.has_overflowed());

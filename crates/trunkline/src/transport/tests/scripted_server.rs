@@ -254,16 +254,13 @@ pub(in crate::transport) fn request(id: u64, method: &str) -> OutboundMessage {
     let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
     let purpose =
         MessageKind::Request { id, method: method.into(), name: None, parameters: Vec::new() };
-    OutboundMessage { line: line.into(), purpose }
+    OutboundMessage::new(line.into(), purpose)
 }
 
 /// A notification without parameters.
 pub(in crate::transport) fn notification(method: &str) -> OutboundMessage {
     let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
-    OutboundMessage {
-        line: line.into(),
-        purpose: MessageKind::Notification { method: method.into() },
-    }
+    OutboundMessage::new(line.into(), MessageKind::Notification { method: method.into() })
 }
 
 /// The response to a request.

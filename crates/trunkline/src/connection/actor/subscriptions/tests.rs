@@ -204,7 +204,7 @@ fn only_so_many_are_watched() {
 
 fn bearer(name: &str) -> Requester {
     let principal = Principal::Token(name.into());
-    Requester { client: name.into(), principal, is_sessionless: false }
+    Requester { client: name.into(), principal, ..Requester::default() }
 }
 
 #[test]

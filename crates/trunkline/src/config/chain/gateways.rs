@@ -1,0 +1,196 @@
+//! Rings of gateways over HTTP: a request tells where it has come from, a response where it can lead.
+
+use std::fmt;
+
+use super::{CHAIN_HEADER, Chain, ID_LETTERS, MAX_IDS, PROCESS, is_id};
+use crate::name::digest;
+use crate::principal::RequestPath;
+
+/// Most processes that one request may come through. Far more than [`MAX_NESTED_PROCESSES`] gateways
+/// that use one another; ends a ring in which an id got lost.
+///
+/// [`MAX_NESTED_PROCESSES`]: super::MAX_NESTED_PROCESSES
+pub const MAX_REQUEST_HOPS: usize = 16;
+
+/// How ids in requests start. They are digests: a server that reads one cannot claim in a response to
+/// be the process itself.
+const PASSED: char = 'r';
+
+/// Why a request or a response is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopError {
+    /// It leads back to this process.
+    Itself,
+    /// The request has come through more than [`MAX_REQUEST_HOPS`] processes.
+    TooLong,
+}
+
+impl fmt::Display for LoopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Itself => f.write_str(
+                "this address leads back to the gateway that sent the request; \
+                 it would call itself without end",
+            ),
+            Self::TooLong => write!(
+                f,
+                "the request has come through more than {MAX_REQUEST_HOPS} gateways, \
+                 the most that may use one another"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LoopError {}
+
+impl Chain {
+    /// The value of [`CHAIN_HEADER`] in a request that this process makes, or passes on after it has
+    /// come this way: without configurations and numbers of processes, which mean nothing on
+    /// another machine.
+    pub(crate) fn request_header(&self, path: &RequestPath) -> String {
+        let above = self.0.above.iter().map(|link| &*link.process.id);
+        let mut header = path.as_str().to_owned();
+        for id in above.chain([&*self.0.own.id]) {
+            if !header.is_empty() {
+                header.push(',');
+            }
+            header += &passed(id);
+        }
+        header
+    }
+
+    /// The way of a request with this [`CHAIN_HEADER`].
+    ///
+    /// # Errors
+    ///
+    /// When the request has come through this process before, or through too many.
+    pub fn admit(&self, header: &str) -> Result<RequestPath, LoopError> {
+        let own = passed(&self.0.own.id);
+        let mut ids = Vec::new();
+        for id in header.split(',').map(str::trim).filter(|id| is_id(id, PASSED)) {
+            if id == own {
+                return Err(LoopError::Itself);
+            }
+            if ids.len() == MAX_REQUEST_HOPS {
+                return Err(LoopError::TooLong);
+            }
+            ids.push(id);
+        }
+        Ok(RequestPath::from_ids(&ids.join(",")))
+    }
+
+    /// The value of [`CHAIN_HEADER`] in a response to another Trunkline: this process, and the
+    /// gateways that its servers lead to.
+    pub(crate) fn response_header(&self, below: &[Box<str>]) -> String {
+        let mut ids = vec![&*self.0.own.id];
+        for id in below.iter().take(MAX_IDS - 1) {
+            if !ids.contains(&&**id) {
+                ids.push(id);
+            }
+        }
+        ids.join(",")
+    }
+
+    /// The gateways that a response with this [`CHAIN_HEADER`] leads to.
+    ///
+    /// # Errors
+    ///
+    /// When this process is one of them, or one that started it.
+    pub(crate) fn gateways_in(&self, header: &str) -> Result<Vec<Box<str>>, LoopError> {
+        let ids = header.split(',').map(str::trim).filter(|id| is_id(id, PROCESS)).take(MAX_IDS);
+        let is_here = |id: &str| {
+            *id == *self.0.own.id || self.0.above.iter().any(|link| *id == *link.process.id)
+        };
+        let ids: Vec<Box<str>> = ids.map(Into::into).collect();
+        match ids.iter().any(|id| is_here(id)) {
+            true => Err(LoopError::Itself),
+            false => Ok(ids),
+        }
+    }
+}
+
+/// The id of a process as requests tell it.
+fn passed(id: &str) -> String {
+    format!("{PASSED}{}", digest(&[CHAIN_HEADER.as_bytes(), id.as_bytes()], ID_LETTERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::links;
+    use super::*;
+    use crate::config::parse;
+
+    fn admitted(at: &Chain, from: &Chain, path: &RequestPath) -> RequestPath {
+        at.admit(&from.request_header(path)).unwrap()
+    }
+
+    #[test]
+    fn a_request_that_comes_back_is_found_by_each_process_it_came_through() {
+        let [first, second, third] = [(); 3].map(|()| Chain::default());
+        let start = RequestPath::default();
+        assert_eq!(first.admit(&first.request_header(&start)), Err(LoopError::Itself));
+        let path = admitted(&third, &second, &admitted(&second, &first, &start));
+        let header = third.request_header(&path);
+        for chain in [&first, &second, &third] {
+            assert_eq!(chain.admit(&header), Err(LoopError::Itself));
+        }
+        assert!(Chain::default().admit(&header).is_ok());
+    }
+
+    #[test]
+    fn a_request_of_a_child_names_the_process_that_started_it() {
+        let parent = Chain::default();
+        let variable = parent.variable(&parse("x", "{}").config.identity);
+        let child = Chain::new(links(&variable), None);
+        let header = child.request_header(&RequestPath::default());
+        assert_eq!(parent.admit(&header), Err(LoopError::Itself));
+        let answer = Chain::default().response_header(&[parent.0.own.id.clone()]);
+        assert_eq!(child.gateways_in(&answer), Err(LoopError::Itself));
+    }
+
+    #[test]
+    fn a_response_names_the_gateways_behind_it() {
+        let [first, second, third] = [(); 3].map(|()| Chain::default());
+        let below = second.gateways_in(&third.response_header(&[])).unwrap();
+        let answer = second.response_header(&below);
+        assert_eq!(first.gateways_in(&answer).unwrap().len(), 2);
+        assert_eq!(third.gateways_in(&answer), Err(LoopError::Itself));
+        assert_eq!(second.gateways_in(&answer), Err(LoopError::Itself));
+    }
+
+    /// A server knows the ids of the requests it gets. With them it could make a gateway above drop
+    /// another one.
+    #[test]
+    fn ids_of_requests_are_no_ids_of_responses() {
+        let chain = Chain::default();
+        let header = chain.request_header(&RequestPath::default());
+        assert_eq!(chain.gateways_in(&header), Ok(Vec::new()));
+        let forged = header.replacen(PASSED, &PROCESS.to_string(), 1);
+        assert!(chain.gateways_in(&forged).is_ok());
+    }
+
+    #[test]
+    fn the_number_of_hops_has_a_bound() {
+        let mut path = RequestPath::default();
+        for _ in 0..MAX_REQUEST_HOPS {
+            path = admitted(&Chain::default(), &Chain::default(), &path);
+        }
+        let header = Chain::default().request_header(&path);
+        assert_eq!(Chain::default().admit(&header), Err(LoopError::TooLong));
+    }
+
+    #[test]
+    fn other_texts_are_ignored_and_bounded() {
+        let chain = Chain::default();
+        for text in ["", ",,", "x", "p", "pé", "r", &"p".repeat(100_000), &"é,".repeat(100_000)] {
+            assert_eq!(chain.admit(text), Ok(RequestPath::default()), "{}", text.len());
+            assert_eq!(chain.gateways_in(text), Ok(Vec::new()), "{}", text.len());
+        }
+        let many = format!("p{},", "a".repeat(ID_LETTERS)).repeat(100_000);
+        let below = chain.gateways_in(&many).unwrap();
+        assert_eq!(below.len(), MAX_IDS);
+        let distinct =
+            (0..1000).map(|it| format!("p{it:0>ID_LETTERS$}").into()).collect::<Vec<_>>();
+        assert!(chain.response_header(&distinct).len() < 2048);
+    }
+}
