@@ -34,6 +34,7 @@
 //! ```
 
 mod options;
+mod authorize;
 mod refresh;
 mod bind;
 mod catalog_task;
@@ -63,12 +64,10 @@ pub use self::options::HostOptions;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::tool::{Progress, Tool, ToolCall};
-use crate::call::{
-    Authorizer, CallError, CallErrorKind, CallOptions, ClientContext, Completion, Outcome,
-};
+use crate::call::{CallError, CallOptions, ClientContext, Completion, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Diagnostic, Restart, Server, Share};
-use crate::connection::{Connection, ConnectionOptions, State};
+use crate::connection::{Connection, ConnectionOptions};
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
@@ -434,64 +433,6 @@ impl Host {
     /// shared connection.
     pub fn dedicated_failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
         self.shared.dedicated.failures()
-    }
-
-    /// Sets whether a retry can succeed, as far as that depends on the state of the host.
-    fn judged(&self, error: CallError) -> CallError {
-        let Some(server) = error.server() else { return error };
-        let is_down = error.kind() == CallErrorKind::Unavailable;
-        if error.kind() == CallErrorKind::Failed(ErrorKind::ShuttingDown) {
-            let config = self.config();
-            let is_used = config.server(server.as_str()).is_some_and(|server| server.enabled);
-            return if is_used { error.retryable(true) } else { CallError::removed(server) };
-        }
-        let Some(connection) = self.shared.servers.get(server.as_str()) else { return error };
-        let has_failed = connection.watch().borrow().state == State::Failed;
-        let error = if has_failed { error.unreachable() } else { error };
-        if is_down { error.retryable(connection.will_recover()) } else { error }
-    }
-
-    /// Whether a view is of the catalog and the rules of now.
-    fn is_current(&self, view: &View) -> bool {
-        Arc::ptr_eq(&self.shared.active.borrow().rules, view.rules())
-            && Arc::ptr_eq(&self.catalog(), view.catalog())
-    }
-
-    /// What the same caller sees now.
-    fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
-        let rules = Arc::clone(&self.shared.active.borrow().rules);
-        let catalog = self.catalog();
-        if Arc::ptr_eq(&rules, view.rules()) {
-            return Ok(View::new(catalog, rules, Arc::clone(view.caller())));
-        }
-        let caller = rules.refreshed_caller(view.caller())?;
-        Ok(View::new(catalog, rules, Arc::new(caller)))
-    }
-}
-
-impl Authorizer for Host {
-    /// Ensures that only the definition that was shown is called: the item still exists, a tool has
-    /// the same definition, and the current rules allow it.
-    fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
-        let now = self.with_current_rules(view)?;
-        if !entry.is_listed() {
-            // Rules may apply to its URI, and another server may list it by now.
-            let found = now.route_resource(entry.exposed())?;
-            let is_same = found.entry.server().name == entry.server().name;
-            return if is_same { Ok(()) } else { Err(CallError::gone(entry)) };
-        }
-        if Arc::ptr_eq(now.catalog(), view.catalog()) {
-            return Ok(now.authorize(entry)?);
-        }
-        let same = now.catalog().get(entry.kind(), entry.exposed());
-        let same = same.filter(|same| same.server().name == entry.server().name);
-        match same.filter(|same| same.name() == entry.name()) {
-            None => Err(CallError::gone(entry)),
-            Some(same) if same.kind() == ItemKind::Tool && same.digest() != entry.digest() => {
-                Err(CallError::changed(entry))
-            }
-            Some(same) => Ok(now.authorize(same)?),
-        }
     }
 }
 

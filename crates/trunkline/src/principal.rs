@@ -159,8 +159,7 @@ mod tests {
         let client = ClientId::from("session-7f3");
         for principal in [Principal::Anonymous, Principal::Token("ann".into())] {
             let principal = principal.of_client(&client);
-            let requester =
-                Requester { client: client.clone(), principal, ..Requester::default() };
+            let requester = Requester { client: client.clone(), principal, ..Requester::default() };
             assert!(!format!("{requester:?}").contains("7f3"), "{requester:?}");
         }
     }
