@@ -35,7 +35,7 @@ use backoff::RestartAttempts;
 use subscriptions::{SubscribeResult, Subscriptions};
 
 /// Delay before a new session with a server that lost the last one, for the sake of subscriptions.
-/// A server that loses every session is not retried without a pause.
+/// Prevents a busy loop with a server that loses every session.
 const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
 
 /// Timeout at shutdown for writing the disk cache.
@@ -49,9 +49,9 @@ pub(super) enum Command {
     Request(SessionRequest),
     /// Respond to a server request of a session.
     RespondToServer { session: u64, response: Response },
-    /// Tell the server something on behalf of a client.
+    /// Send a notification on behalf of a client.
     Notify(Notification, Requester),
-    /// Ask for a list again; say when it is there, or why not.
+    /// Refresh a list; report when it is complete, or the error.
     Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
     /// Subscribe to a resource or a task.
     Subscribe(SubscriptionSubject, Requester, oneshot::Sender<SubscribeResult>),
@@ -103,7 +103,7 @@ pub(super) struct ServerActor {
     pub(super) commands: mpsc::Receiver<Command>,
     /// Requests whose caller has stopped waiting.
     pub(super) abandoned: mpsc::UnboundedReceiver<CancelledRequest>,
-    /// The subscriptions to resources and tasks, in this session and the next ones.
+    /// Subscriptions to resources and tasks, kept across sessions.
     pub(super) watched: Subscriptions,
     /// Changes of holders of subscriptions.
     pub(super) holds: mpsc::UnboundedReceiver<HoldChange>,
@@ -221,7 +221,7 @@ impl ServerActor {
         loop {
             let command = tokio::select! {
                 command = self.commands.recv() => command,
-                // None of it has been sent.
+                // The cancelled request has not been sent.
                 Some(_) = self.abandoned.recv() => continue,
                 Some(hold) = self.holds.recv() => {
                     let is_wanted = matches!(hold, HoldChange::Begun(..));
@@ -240,9 +240,10 @@ impl ServerActor {
                     refuse_all(waiting, &shutting_down());
                     return WakeReason::Close(Some(close));
                 }
-                // The session it was asked in is over; and nobody is started to be told something.
+                // The session of the server request is closed; and a notification does not start a
+                // server.
                 (Some(Command::RespondToServer { .. } | Command::Notify(..)), _) => {}
-                // Whoever asks for it by name wants it now.
+                // An explicit connect starts the server now.
                 (Some(connect @ Command::Connect(_)), _) => {
                     attempts.reset();
                     waiting.push(connect);
@@ -283,7 +284,7 @@ impl ServerActor {
         let mut opening = std::pin::pin!(opener.open());
         let opened = tokio::select! {
             opened = &mut opening => opened,
-            // A shutdown does not wait for a server that hangs at its start, but for its end.
+            // A shutdown does not wait for the start of a server that hangs, but for its exit.
             close = close_requested(&mut self.commands, &mut waiting) => {
                 stop.send_replace(true);
                 refuse_all(waiting, &shutting_down());

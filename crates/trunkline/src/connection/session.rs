@@ -42,7 +42,7 @@ use crate::transport::{
 use partial_messages::{after_noise, is_cuttable, unreadable};
 use server_requests::{OpenServerRequest, UnboundRequests};
 
-/// Messages of one server that are handled before other tasks get their turn.
+/// Messages of one server that are handled before the task yields to others.
 const TURNS: u32 = 64;
 
 /// The outcome of a request: the server's result or error, or the reason why there is neither.
@@ -53,11 +53,11 @@ pub(super) type RequestOutcome = Result<Result<Raw, RpcError>, Error>;
 pub(super) enum SessionEvent {
     /// A notification, with the only client whose calls it can be about, if it is about calls.
     Notification(Notification, Option<ClientId>),
-    /// A line that is no message.
+    /// A line that is not a JSON-RPC message.
     InvalidMessage,
-    /// It sent a request that cannot be answered in this era.
+    /// A server request that cannot be answered in this era.
     UnanswerableRequest,
-    /// Nobody waits for it any more.
+    /// No request is pending any more.
     Idle,
     /// The server lost the session. Requests that it accepted before may still complete.
     SessionExpired,
@@ -82,20 +82,20 @@ pub(super) struct SessionRequest {
     pub(super) id: u64,
     pub(super) method: Arc<str>,
     pub(super) params: Option<Raw>,
-    /// The revision of the tools that it requires.
+    /// The revision of the tool list that the request requires.
     pub(super) within: Option<u64>,
-    /// The deadline for the response, in any case.
+    /// Absolute deadline for the response.
     pub(super) deadline: Instant,
-    /// Timeout for the response once it was sent, without the time of server requests.
+    /// Timeout for the response from the time of sending, excluding the time of server requests.
     pub(super) patience: Duration,
     pub(super) reply: oneshot::Sender<RequestOutcome>,
-    /// Receives the messages of the server about the request.
+    /// Receives notifications and server requests that belong to this request.
     pub(super) updates: Option<Sender<CallEvent>>,
     /// Whether to request progress notifications.
     pub(super) wants_progress: bool,
-    /// Whether it stays pending for as long as the server lives.
+    /// Whether the request stays pending until the session ends.
     pub(super) is_standing: bool,
-    /// The client it is made for; `None` if the connection makes it for itself.
+    /// The client of the request; `None` for requests of the connection itself.
     pub(super) requester: Option<Requester>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Session {
     open: Vec<OpenServerRequest>,
     /// Timeout for the response to a server request.
     question: Duration,
-    /// Arguments that are repeated in headers, by tool.
+    /// Tool arguments to repeat in headers, by tool.
     mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>,
     /// Time of the last response.
     last_answer: Instant,
@@ -121,17 +121,17 @@ pub(super) struct Session {
     /// causes has been published.
     unsaid: Option<(Option<u64>, Error)>,
     empty_replies: EmptyReplies,
-    /// Lines that were no messages.
+    /// Lines that were not JSON-RPC messages.
     pub(super) noise: u64,
-    /// Number of events so far.
+    /// Number of loop iterations so far, to yield every [`TURNS`].
     turns: u32,
     /// Secrets to mask in every message of the server, if any.
     pub(super) mask: Option<Arc<SecretMask>>,
 }
 
 impl Session {
-    /// A session without messages, with the handler for server requests that belong to no call, if
-    /// any, and the timeout for responses to server requests.
+    /// Creates a session, with the handler for server requests that belong to no call, if any, and
+    /// the timeout for responses to server requests.
     pub(super) fn new(
         transport: AnyTransport,
         number: u64,
@@ -177,12 +177,12 @@ impl Session {
         self.transport.open_get_stream();
     }
 
-    /// Whether arguments are repeated in headers.
+    /// Whether tool arguments are repeated in headers.
     pub(super) fn sends_param_headers(&self) -> bool {
         self.version.era() == Era::Modern && self.transport.cancels_by_closing()
     }
 
-    /// Sets the arguments that are repeated in headers.
+    /// Sets the tool arguments to repeat in headers.
     pub(super) fn set_param_headers(&mut self, mirrored: HashMap<Box<str>, Arc<[ParamHeader]>>) {
         self.mirrored = mirrored;
     }
@@ -259,13 +259,13 @@ impl Session {
         }
     }
 
-    /// Tells the server something on behalf of a client, about which it may send messages of its own.
+    /// Sends a notification on behalf of a client. Later messages of the server may be about it.
     pub(super) fn notify_for(&mut self, requester: &Requester, notification: Notification) {
         self.notify(&notification.method, notification.params);
         self.pending.record_notification(requester);
     }
 
-    /// Tells the server something.
+    /// Sends a notification to the server.
     pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
@@ -277,7 +277,7 @@ impl Session {
     pub(super) fn cancel_request(&mut self, CancelledRequest { id, last_words }: CancelledRequest) {
         if self.pending.contains(id) {
             self.last_answer = Instant::now();
-            // An ambiguous ID in them could cancel another request.
+            // An ambiguous request ID in the parameters could cancel another request.
             let is_clear = |words: &Raw| words.is_object() && words.get_unique("requestId").is_ok();
             let unsaid = || reason("nobody waits for the answer any more");
             let end = self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
@@ -285,7 +285,7 @@ impl Session {
         }
     }
 
-    /// Cancels a request at the server, as its era defines it. Returns how that ends the request.
+    /// Cancels a request at the server, as its era defines it. Returns how the call ended.
     fn cancel(&mut self, id: u64, words: &Raw) -> CallEnd {
         if self.transport.cancel(id) {
             return CallEnd::Unsent;
@@ -367,7 +367,8 @@ impl Session {
         }
     }
 
-    /// Dispatches a line, perhaps about a request; lines that are no messages are counted.
+    /// Dispatches a line, perhaps received on the stream of a request. Counts lines that are not
+    /// JSON-RPC messages.
     fn on_inbound(&mut self, line: &Bytes, about: Option<u64>) -> Option<SessionEvent> {
         match Message::read(line) {
             Ok(Message::Response(response)) => self.on_response(response),
@@ -471,7 +472,7 @@ pub(super) fn closed_error() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the connection is closed")
 }
 
-/// Waits until a time; for ever, if there is none.
+/// Waits until a time; forever without one.
 pub(super) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

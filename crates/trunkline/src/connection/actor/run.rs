@@ -1,4 +1,4 @@
-//! A server that runs: what comes from it, what goes to it, and when it is not needed any more.
+//! Serves a running session: commands, events of the server, and the idle timeout.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::protocol::Era;
 
-/// Bytes of something that a server tells everybody. It is kept until the slowest of them has heard it,
-/// and is about changes and lines of logs.
+/// Maximum size of a notification that is broadcast. It stays in memory until the slowest receiver
+/// has read it; broadcast are list changes and log messages.
 const MAX_TOLD_BYTES: usize = 1024 * 1024;
 
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
-/// What goes on with a server beside the requests of others.
+/// Background requests of the connection itself.
 struct BackgroundJobs {
     relistings: ListRefreshes,
     subscription: ListenSubscription,
@@ -40,20 +40,20 @@ struct BackgroundJobs {
     spoken: NegotiatedProtocol,
 }
 
-/// Why a server is asked for more of its log.
+/// Why a log level is requested.
 #[derive(Clone, Copy)]
 enum LogReason {
-    /// The connection asks for what was wanted before, for nobody in particular.
+    /// The connection restores the earlier level, on behalf of no particular client.
     Start,
-    /// A client wants it now.
+    /// A client requested it now.
     Client,
 }
 
-/// Why a list of tools is not written to a file.
+/// Why a tool list is not written to the disk cache.
 const HOLDS_SECRET: &str = "a tool repeats a secret of the configuration";
 
 impl ServerActor {
-    /// Serves until the server ends, nobody needs it, or we are told to end.
+    /// Serves until the server ends, the idle timeout expires, or a command stops the actor.
     pub(super) async fn serve(
         &mut self,
         opened: ConnectedServer,
@@ -69,7 +69,7 @@ impl ServerActor {
             logging: LogLevelSync::of(&session, &described),
             spoken,
         };
-        // Whoever sees that it is ready sees its tools.
+        // Tools first: a caller that sees the server ready sees its tools.
         self.on_list(&mut session, chores.spoken, tools);
         self.published.ready(&session, &described);
         self.published.record_noise(&session);
@@ -83,13 +83,13 @@ impl ServerActor {
         self.published.record_noise(&session);
         attempts.apply_settings(self.behaviour().restart);
         attempts.record_lifetime(since.elapsed());
-        // Whoever hears that a call came to nothing sees what has become of the server.
+        // State first: a caller that receives the failure of its call sees the state of the server.
         let down = self.down_reason(&end, attempts);
         if let ExitReason::Server(error) | ExitReason::OutOfReach(error) = &end {
             chores.relistings.fail(&error.clone().of(&self.server.name));
         }
         match &end {
-            // Whoever comes next begins anew, beside those who still wait here.
+            // The next request starts a new session, while pending requests complete in this one.
             ExitReason::Forgotten | ExitReason::OutOfReach(_) => {
                 self.fading.spawn(session.drain(self.shutdown_timeout()));
             }
@@ -104,7 +104,7 @@ impl ServerActor {
         }
     }
 
-    /// Says what has become of a server that is served no more, and why it does not run.
+    /// Publishes the state of a server after its session, and returns why it is down.
     fn down_reason(&mut self, end: &ExitReason, attempts: &mut RestartAttempts) -> DownReason {
         if self.may_return() {
             attempts.keep_reaching();
@@ -114,7 +114,7 @@ impl ServerActor {
                 self.failed(&error.clone().of(&self.server.name), attempts)
             }
             ExitReason::Idle | ExitReason::Forgotten => {
-                // Calls that come from now on wait for a start.
+                // Later calls wait for a start.
                 self.published.idle();
                 match end {
                     ExitReason::Forgotten if !self.watched.is_empty() => {
@@ -165,7 +165,7 @@ impl ServerActor {
                 Ok(()) = self.log_level.changed() => {
                     self.sync_log_level(session, chores, LogReason::Client);
                 }
-                // Another `idleTimeout` counts from when the server was last needed.
+                // A new `idleTimeout` counts from the last use of the server.
                 Ok(()) = self.behaviour.changed() => {}
                 Some(abandoned) = self.abandoned.recv() => session.cancel_request(abandoned),
                 command = self.commands.recv() => match command {
@@ -181,14 +181,14 @@ impl ServerActor {
         }
     }
 
-    /// When the server is stopped because nobody needs it (CON-14).
+    /// Time at which the idle timeout expires (CON-14).
     fn idle_at(&self, session: &Session, chores: &BackgroundJobs) -> Option<Instant> {
         let patience = self.behaviour().idle_timeout.filter(|_| self.watched.is_empty())?;
         let since = session.idle_since().filter(|_| !chores.relistings.any_running())?;
         since.checked_add(patience)
     }
 
-    /// What the server says of its own accord.
+    /// Handles a notification that does not belong to one request.
     fn on_notification(
         &mut self,
         session: &mut Session,
@@ -197,7 +197,7 @@ impl ServerActor {
     ) {
         let notification = &said.notification;
         if &*notification.method == ACKNOWLEDGED {
-            // That is between the server and us.
+            // Concerns only this connection.
             return self.acknowledged(session, chores, notification.params.as_ref());
         }
         if chores.subscription.repeats(notification) {
@@ -209,7 +209,7 @@ impl ServerActor {
         }
         for kind in ItemKind::list_changed_method(&notification.method) {
             self.published.mark_stale(*kind);
-            // What nobody has asked for yet is not asked for now.
+            // A list that was never requested is not requested now.
             if self.published.listed(*kind).is_known {
                 chores.relistings.of(*kind).changed();
             }
@@ -219,12 +219,12 @@ impl ServerActor {
         if let Some(handler) = self.options.handler() {
             handler.on_notification(&said.notification);
         }
-        // There may be no listener.
+        // Fails only if there is no listener.
         let _ = self.told.send(said);
     }
 
-    /// Takes an acknowledgement of `subscriptions/listen`. Lists that changed before it are found by
-    /// listing again.
+    /// Handles the acknowledgement of `subscriptions/listen`. Refreshes lists, which may have
+    /// changed before it.
     fn acknowledged(
         &mut self,
         session: &mut Session,
@@ -242,8 +242,8 @@ impl ServerActor {
         }
     }
 
-    /// Obeys what has been commanded so far, so that what is ready together is written together.
-    /// Returns the command to end the server, if that is among it.
+    /// Handles all queued commands, so that messages that are ready together are written together.
+    /// Returns the command that ends the server, if it is among them.
     fn handle_commands(
         &mut self,
         session: &mut Session,
@@ -273,13 +273,13 @@ impl ServerActor {
             }
             Command::Request(ref asked) if !session.admits(asked) => refuse(command, &too_many()),
             Command::Request(_) if session.is_full() => refuse(command, &queue_full()),
-            // Nobody waits for it any more: it was dropped, or is too late, before it was sent.
+            // The caller is gone, or the deadline passed before it was sent.
             Command::Request(asked)
                 if asked.reply.is_closed() || asked.deadline <= Instant::now() =>
             {
                 drop(asked);
             }
-            // What somebody has looked at may be another thing by now.
+            // The tool list has changed since the caller read it.
             Command::Request(SessionRequest { within: Some(edition), .. })
                 if edition != self.published.tools_revision() =>
             {
@@ -292,9 +292,9 @@ impl ServerActor {
             Command::RespondToServer { session: number, response } => {
                 session.respond(number, response);
             }
-            // Nobody waits for it, and too much waits for the server already.
+            // No caller waits for it, and the outbound queue is full.
             Command::Notify(..) if session.is_full() => {}
-            // That generation asks for roots anew each time it needs them.
+            // Modern servers request roots each time they need them.
             Command::Notify(Notification { method, .. }, _)
                 if &*method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
             Command::Notify(notification, requester) => {
@@ -316,12 +316,12 @@ impl ServerActor {
                 self.watched.subscribe(subject, &requester, reply);
                 self.sync_subscriptions(session, chores);
             }
-            // Taken by whoever received it.
+            // Handled by the caller of this method.
             Command::Stop(_) | Command::Close(_) => {}
         }
     }
 
-    /// Takes a list that is complete, for everybody and, if it is of tools, for the next time.
+    /// Publishes a complete list. A tool list also goes to the disk cache.
     fn on_list(&mut self, session: &mut Session, spoken: NegotiatedProtocol, list: ItemList) {
         let ttl = list.ttl.unwrap_or(self.behaviour().tools_ttl);
         if list.kind != ItemKind::Tool {
@@ -343,7 +343,7 @@ impl ServerActor {
         });
     }
 
-    /// Takes a page of the list, and perhaps all of it.
+    /// Handles a page of a list, and publishes the list if it is complete.
     fn on_list_page(
         &mut self,
         session: &mut Session,
@@ -361,13 +361,13 @@ impl ServerActor {
             self.published.mark_stale(kind);
         }
         relisting.notify_waiters(&result);
-        // The old list is better than none.
+        // The old list stays in use.
         if let Err(error) = result {
             self.published.record_error(error.of(&self.server.name));
         }
     }
 
-    /// Asks the server for what somebody wants to hear of and was not asked for yet.
+    /// Sends the subscriptions that the server does not have yet.
     fn sync_subscriptions(&mut self, session: &mut Session, chores: &mut BackgroundJobs) {
         match session.version.era() {
             Era::Modern => chores.subscription.sync(&mut self.watched),
@@ -403,7 +403,7 @@ impl ServerActor {
             ListenEvent::Retire => chores.subscription.retire(session),
             ListenEvent::Over(which, answer) => {
                 chores.subscription.over(which, &answer, &mut self.watched);
-                // What changed while nobody listened was not heard.
+                // Changes while the stream was down were missed.
                 ItemKind::ALL.iter().for_each(|kind| self.published.mark_stale(*kind));
             }
         }

@@ -1,62 +1,63 @@
-//! When an answer is too late. The time in which questions of the server are open does not count.
+//! Deadline of a pending request, which stops while server requests are open.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many times as long as one question all questions of a request may take together. A server that
-/// asks again and again does not keep a request open for ever.
+/// Total time of server requests within one request, in multiples of the timeout of one. Keeps a
+/// server from extending a request forever with new server requests.
 pub(in crate::connection) const QUESTIONS: u32 = 6;
 
-/// When an answer is too late.
+/// Deadline of a pending request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// When it is, if no question is open.
+    /// The deadline while no server request is open.
     until: Instant,
-    /// When it is, whatever is asked.
+    /// The limit, however many server requests are sent.
     latest: Instant,
-    /// How long one question may be open.
+    /// Timeout of one server request.
     question: Duration,
-    /// The questions that are open.
+    /// The open server requests.
     open: Option<OpenInputs>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenInputs {
     count: usize,
-    /// When the first of them was asked, and the last.
+    /// Times of the first and the last of them.
     since: Instant,
     last: Instant,
 }
 
 impl Deadline {
-    /// This long from now, and in no case later than that.
+    /// Creates a deadline at `until`, extended by server requests at most [`QUESTIONS`] times
+    /// `question`.
     pub(super) fn new(until: Instant, question: Duration) -> Self {
         Self { until, latest: until + question * QUESTIONS, question, open: None }
     }
 
-    /// The time at which it passes, as things are.
+    /// The current time of expiry.
     pub(super) fn time(&self) -> Instant {
         match self.open {
-            // Whoever answers watches the time of the question; this is for when they are gone.
+            // The handler enforces the timeout of the server request; this applies when it is gone.
             Some(open) => (self.until + (open.last - open.since) + self.question).min(self.latest),
             None => self.until,
         }
     }
 
-    /// Since when a question waits for its answer, if one does.
+    /// Time since which a server request is open, if one is.
     pub(super) fn paused_since(&self) -> Option<Instant> {
         self.open.map(|open| open.since)
     }
 
-    /// The server asks something.
+    /// Stops the deadline: the server sent a request.
     pub(super) fn pause(&mut self, now: Instant) {
         let open = self.open.get_or_insert(OpenInputs { count: 0, since: now, last: now });
         open.count += 1;
         open.last = now;
     }
 
-    /// A question of the server has been answered.
+    /// Resumes the deadline once the last open server request has a response.
     pub(super) fn resume(&mut self, now: Instant) {
         let Some(open) = &mut self.open else { return };
         open.count -= 1;
@@ -73,7 +74,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A deadline of ten seconds, with a minute for each question.
+    /// A deadline of ten seconds, with a minute for each server request.
     fn begun() -> (Instant, Deadline) {
         let now = Instant::now();
         (now, Deadline::new(now + 10 * SECOND, 60 * SECOND))
@@ -84,7 +85,7 @@ mod tests {
         let (now, mut deadline) = begun();
         assert_eq!(deadline.time(), now + 10 * SECOND);
         deadline.pause(now + 4 * SECOND);
-        // Six seconds remain for the server, and a minute for whoever answers.
+        // Six seconds remain for the server, and a minute for the handler.
         assert_eq!(deadline.time(), now + (4 + 60 + 6) * SECOND);
         deadline.pause(now + 14 * SECOND);
         assert_eq!(deadline.time(), now + (14 + 60 + 6) * SECOND);
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(deadline.time(), now + (14 + 60 + 6) * SECOND);
         deadline.resume(now + 30 * SECOND);
         assert_eq!(deadline.time(), now + (30 + 6) * SECOND);
-        // An answer to nothing changes nothing.
+        // A response without an open server request changes nothing.
         deadline.resume(now + 31 * SECOND);
         assert_eq!(deadline.time(), now + (30 + 6) * SECOND);
     }

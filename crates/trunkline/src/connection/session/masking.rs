@@ -1,16 +1,16 @@
-//! Secrets masked in what a server says, where its configuration wants that (SEC-2).
+//! Masks secrets in the messages of a server, where its configuration requires it (SEC-2).
 
 use bytes::Bytes;
 
 use crate::message::Raw;
 use crate::transport::{InboundEvent, SecretMask};
 
-/// What the server said, without secrets if there is a mask.
+/// Masks secrets in an inbound event, if there is a mask.
 pub(super) fn masked(mask: Option<&SecretMask>, incoming: InboundEvent) -> InboundEvent {
     let Some(mask) = mask else { return incoming };
     let line = |line: Bytes| match str::from_utf8(&line) {
         Ok(text) => mask.masked_json(text, true).map_or(line, Bytes::from),
-        // No message.
+        // Not a JSON-RPC message.
         Err(_) => line,
     };
     match incoming {
@@ -31,7 +31,7 @@ pub(super) fn masked(mask: Option<&SecretMask>, incoming: InboundEvent) -> Inbou
     }
 }
 
-/// A value without secrets.
+/// Masks secrets in a JSON value.
 pub(crate) fn masked_raw(mask: &SecretMask, raw: Raw) -> Raw {
     match mask.masked_json(raw.text(), false) {
         Some(text) => {

@@ -1,4 +1,4 @@
-//! What a server tells: whom it is for.
+//! Dispatches notifications of a server to the requests or the client that they are about.
 
 use super::Session;
 use super::pending::{PendingRequest, Recipient};
@@ -7,13 +7,13 @@ use crate::message::{Notification, Raw};
 use crate::principal::ClientId;
 use crate::protocol::is_mcp_method;
 
-/// That a visit to an address is over, which any request may have asked for, or none that waits. Who
-/// has knows its id.
+/// Completion of a URL elicitation. It may belong to any request, pending or not; clients match it
+/// by `elicitationId`.
 const VISITED: &str = "notifications/elicitation/complete";
 
 impl Session {
-    /// Passes on what is about one request; returns what is not, or not only, with the only client it
-    /// can be about.
+    /// Delivers a notification about one request. Returns a notification that is not about one
+    /// request, or not only, with the only client that it can be about.
     pub(super) fn on_notification(
         &mut self,
         notification: Notification,
@@ -41,13 +41,13 @@ impl Session {
         others.map(|notification| (notification, None))
     }
 
-    /// Notes that the server has acknowledged a standing request: what it says later belongs to no
-    /// client unless it says so.
+    /// Records that the server acknowledged a standing request. Later messages are attributed to
+    /// its client only if they name it.
     pub(in crate::connection) fn settle(&mut self, id: u64) {
         self.pending.settle(id);
     }
 
-    /// The request that something is about.
+    /// The request that a notification is about.
     fn listener(&self, notification: &Notification, about: Option<u64>) -> Option<&PendingRequest> {
         match &*notification.method {
             "notifications/progress" => {
@@ -67,7 +67,8 @@ impl Session {
     }
 }
 
-/// Tells whoever made a request. A caller that is slow misses something; nobody else does.
+/// Delivers a notification to the caller of a request. A slow caller loses it; other callers do
+/// not.
 fn deliver(waiting: &PendingRequest, notification: Notification) {
     let Some(updates) = &waiting.updates else { return };
     let update = CallEvent::Notification(with_token(notification, waiting.token.as_ref()));
@@ -75,13 +76,13 @@ fn deliver(waiting: &PendingRequest, notification: Notification) {
     let _ = updates.try_send_sized(update, weight);
 }
 
-/// Whether something is about one request, if it can be said about which. What the protocol does not
-/// know is said to somebody, like a line of a log.
+/// Whether a notification of this method is about one request, if it can be attributed. Custom
+/// notifications are attributed like log messages.
 fn is_request_scoped(method: &str) -> bool {
     matches!(method, "notifications/progress" | "notifications/message") || !is_mcp_method(method)
 }
 
-/// A report of progress under the token the caller gave, if it gave one.
+/// Replaces the progress token by the one that the caller provided, if any.
 fn with_token(notification: Notification, token: Option<&Raw>) -> Notification {
     match (notification, token) {
         (Notification { method, params: Some(params) }, Some(token))

@@ -1,4 +1,4 @@
-//! Messages that are not whole: what can still be read from them.
+//! Recovers the usable part of truncated or malformed messages.
 
 use bytes::Bytes;
 
@@ -6,13 +6,13 @@ use super::RequestOutcome;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, ParseError, Raw, RpcError};
 
-/// Whether the results of a method are cut to a bound, and so may be cut while they are read. A part of a
-/// list, or of what a server says about itself, would pass for the whole.
+/// Whether results of a method may be truncated while they are read, because they are truncated to
+/// a limit anyway. A partial list or server description would pass for a complete one.
 pub(super) fn is_cuttable(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-/// An answer, unless a part of its result is missing that cannot be done without.
+/// Rejects a truncated result unless its method allows truncation.
 pub(super) fn whole_or_cuttable(
     outcome: Result<Raw, RpcError>,
     is_cuttable: bool,
@@ -26,7 +26,7 @@ pub(super) fn whole_or_cuttable(
     }
 }
 
-/// The request that a line seems to answer, and why it does not.
+/// The request that a malformed line seems to respond to, and the problem with the line.
 pub(super) fn unreadable(line: &Bytes, malformed: ParseError) -> Option<(u64, &'static str)> {
     let (id, problem) = match malformed {
         ParseError::NotRpc(id) => (id?, "the answer is not a JSON-RPC message"),
@@ -36,8 +36,7 @@ pub(super) fn unreadable(line: &Bytes, malformed: ParseError) -> Option<(u64, &'
     Some((id.as_number()?, problem))
 }
 
-/// What may be a message on a line that begins with something else: a program wrote half a line
-/// before it spoke.
+/// The part of a line that may be a message, after text that a program wrote without a line break.
 pub(super) fn after_noise(line: &Bytes) -> Option<Bytes> {
     let start = memchr::memchr(b'{', line).filter(|start| *start > 0)?;
     Some(line.slice(start..))

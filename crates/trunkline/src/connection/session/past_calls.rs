@@ -1,8 +1,9 @@
-//! Calls of a connection that are over, to tell which clients an unattributed message can be about.
+//! Tracks completed calls of a connection, to find the clients that an unattributed message can be
+//! about.
 //!
-//! Servers of the legacy era send log lines and requests of their own without saying which call they
-//! belong to. Such a message can belong to a call that is over: its log line was written late, or the
-//! server works on although the client has stopped waiting.
+//! Legacy servers send log messages and requests without the ID of the call they belong to. The
+//! call may be completed: its log message was late, or the server still works on a call that the
+//! client cancelled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,37 +17,37 @@ use crate::principal::{ClientId, Principal, Requester};
 use crate::protocol::Era;
 use crate::protocol::meta::RELATED_TASK;
 
-/// Time after the answer to a call in which the server may still send messages about it. Log lines
-/// were measured up to 300 ms late; ten times that leaves room for a slow machine.
+/// Time after the response to a call in which the server may still send messages about it. Log
+/// messages were measured up to 300 ms late; ten times that allows for a slow machine.
 const UNATTRIBUTED_GRACE: Duration = Duration::from_secs(3);
 
-/// Calls remembered one by one that were given up and not answered since. The clients of further ones
+/// Cancelled calls without a response that are tracked by request ID. The clients of further ones
 /// stay suspects until the connection ends.
 const MAX_GIVEN_UP: usize = 1024;
 
-/// Clients remembered of one connection. With more of them, nothing unattributed reaches any client
-/// until the connection ends.
+/// Clients tracked per connection. Above this, no unattributed message reaches any client until the
+/// connection ends.
 const MAX_PAST_CLIENTS: usize = 4096;
 
-/// Clients after which those are looked for that need not be remembered any more.
+/// Number of clients at which stale ones are pruned first.
 const FIRST_PRUNE: usize = 64;
 
-/// How a call came to its end.
+/// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallEnd {
-    /// The server answered it.
+    /// The server responded.
     Answered,
-    /// The server made a task of it, under this id, and works on it.
+    /// The server created a task with this ID, and works on it.
     Task(Box<str>),
-    /// Nobody waits for it any more, and the server may still work on it.
+    /// The caller stopped waiting, and the server may still work on it.
     GivenUp,
     /// The server never received it.
     Unsent,
 }
 
 impl CallEnd {
-    /// End of a call with this answer. A connection that broke leaves the server working on it, and so
-    /// does an answer that says that the call has become a task.
+    /// The end of a call with this outcome. After a broken connection, or a result that creates a
+    /// task, the server still works on the call.
     pub(super) fn with(answer: &RequestOutcome, era: Era) -> Self {
         match answer.as_ref().map_err(Error::kind) {
             Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
@@ -59,7 +60,7 @@ impl CallEnd {
     }
 }
 
-/// The task that a result says its call has become.
+/// The task that a result creates.
 fn created_task(result: &Raw, era: Era) -> Option<Raw> {
     match era {
         Era::Legacy => result.get("task").filter(|task| task.get("taskId").is_some()),
@@ -70,26 +71,26 @@ fn created_task(result: &Raw, era: Era) -> Option<Raw> {
     }
 }
 
-/// The id of a task, or of the task that `_meta` names, unless it is too long to be kept.
+/// The ID of a task, or of the task that `_meta` names, unless it is too long to be stored.
 fn task_id(task: &Raw) -> Option<Box<str>> {
     let id = task.get("taskId")?;
     let id = id.as_str().filter(|id| id.len() <= MAX_ID_BYTES)?;
     Some(id.into())
 }
 
-/// The task that a message of a server belongs to, by its own words.
+/// The task that the `_meta` of a server message names.
 pub(super) fn related_task(params: Option<&Raw>) -> Option<Box<str>> {
     task_id(&params?.get("_meta")?.get(RELATED_TASK)?)
 }
 
-/// The clients whose calls are over and may still be the subject of the server's messages.
+/// Clients of completed calls that later messages of the server may be about.
 pub(super) struct PastCalls {
     clients: HashMap<ClientId, PastClient>,
-    /// The clients of calls that were given up, by the ids of their requests.
+    /// Clients of cancelled calls, by request ID.
     given_up: HashMap<u64, ClientId>,
-    /// The requesters of calls that have become tasks, by the ids of the tasks.
+    /// Requesters of calls that created tasks, by task ID.
     tasks: HashMap<Box<str>, Requester>,
-    /// Whether there were too many clients to remember.
+    /// Whether there were too many clients to track.
     is_crowded: bool,
     /// Number of clients at which to prune next.
     prune_at: usize,
@@ -98,9 +99,9 @@ pub(super) struct PastCalls {
 struct PastClient {
     principal: Principal,
     last_end: Instant,
-    /// Calls that were given up and not answered since.
+    /// Cancelled calls without a response.
     unanswered: usize,
-    /// Whether a call was given up that is not remembered by its id.
+    /// Whether a call was cancelled that is not tracked by its ID.
     is_unforgettable: bool,
 }
 
@@ -109,7 +110,7 @@ impl PastClient {
         self.is_unanswered() || now.saturating_duration_since(self.last_end) < UNATTRIBUTED_GRACE
     }
 
-    /// Whether the server may still work on one of its calls.
+    /// Whether the server may still work on one of the client's calls.
     fn is_unanswered(&self) -> bool {
         self.unanswered > 0 || self.is_unforgettable
     }
@@ -128,7 +129,7 @@ impl Default for PastCalls {
 }
 
 impl PastCalls {
-    /// Notes the end of a client's call.
+    /// Records the end of a client's call.
     pub(super) fn record(&mut self, id: u64, requester: &Requester, end: CallEnd, now: Instant) {
         if end == CallEnd::Unsent {
             return;
@@ -149,14 +150,14 @@ impl PastCalls {
         }
     }
 
-    /// Notes that everything a client asked for in one message has been answered.
+    /// Updates the time of the last completed exchange of a client.
     pub(super) fn record_answered(&mut self, requester: &Requester, now: Instant) {
         if let Some(past) = self.client(requester, now) {
             past.last_end = now;
         }
     }
 
-    /// Notes whose a task is. One that two calls have become is of neither of their clients.
+    /// Records the owner of a task. If two calls created the same task, neither client owns it.
     fn record_task(&mut self, task: &str, requester: &Requester) {
         if let Some(known) = self.tasks.get_mut(task) {
             *known = known.joined(requester);
@@ -165,12 +166,12 @@ impl PastCalls {
         }
     }
 
-    /// The requester of the call that has become a task.
+    /// The requester of the call that created a task.
     pub(super) fn task_owner(&self, task: &str) -> Option<&Requester> {
         self.tasks.get(task)
     }
 
-    /// Notes that the server answered a call after it was given up.
+    /// Records a response to a cancelled call.
     pub(super) fn record_late_answer(&mut self, id: u64, now: Instant) {
         let Some(client) = self.given_up.remove(&id) else { return };
         if let Some(past) = self.clients.get_mut(&client) {
@@ -179,20 +180,20 @@ impl PastCalls {
         }
     }
 
-    /// The client of a call that was given up.
+    /// The client of a cancelled call.
     pub(super) fn client_of(&self, id: u64) -> Option<&ClientId> {
         self.given_up.get(&id)
     }
 
-    /// Whether an unattributed message can be about a call of another client than this. Of clients
-    /// without sessions, each call that is over may have been of another one.
+    /// Whether an unattributed message can be about a call of another client. Without sessions,
+    /// each completed call may belong to another client.
     pub(super) fn has_other_than(&self, requester: &Requester, now: Instant) -> bool {
         let is_other = |client: &ClientId| requester.is_sessionless || *client != requester.client;
         self.is_crowded || self.suspects(now).any(|(suspect, _)| is_other(suspect))
     }
 
-    /// Whether a log line during a call of this client can be about a call of another client that must
-    /// not lose it to this one. Clients without tokens belong to one user: a late line of one of them
+    /// Whether a log message during a call of this client must be withheld, because it can be about
+    /// a call of another client. Clients without tokens belong to one user: a late message of one
     /// may be shown to another.
     pub(super) fn keeps_log_from(&self, requester: &Requester, now: Instant) -> bool {
         let mut suspects = self.suspects(now).filter(|(client, _)| **client != requester.client);
@@ -202,9 +203,9 @@ impl PastCalls {
         self.is_crowded || suspects.any(|(_, past)| is_kept(past))
     }
 
-    /// The only client that an unattributed message can be about, of the clients with calls in flight
-    /// and those of past calls. Of clients without tokens and without calls, it is the last to have
-    /// had an answer.
+    /// The only client that an unattributed message can be about, among clients with calls in
+    /// flight and of completed calls. Among clients without tokens and without calls in flight, it
+    /// is the last that received a response.
     pub(super) fn sole_client<'c>(
         &'c self,
         mut in_flight: impl Iterator<Item = &'c Requester>,
@@ -230,7 +231,7 @@ impl PastCalls {
         self.clients.iter().filter(move |(_, past)| past.is_suspect(now))
     }
 
-    /// The entry of a client, if there is room for it.
+    /// The entry of a client, if the limit allows one.
     fn client(&mut self, requester: &Requester, now: Instant) -> Option<&mut PastClient> {
         let Requester { client, principal, .. } = requester;
         if self.clients.len() >= self.prune_at && !self.clients.contains_key(client) {
@@ -257,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    /// The only client of a token of its own.
+    /// The only client with its own token.
     fn bearer(name: &str) -> Requester {
         let principal = Principal::Token(name.into());
         Requester { client: name.into(), principal, ..Requester::default() }
@@ -340,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Nothing tells clients without sessions apart that declare the same.
+    /// Clients without sessions that declare the same capabilities cannot be distinguished.
     #[tokio::test]
     async fn every_past_call_may_be_of_another_client_without_a_session() {
         let now = Instant::now();
@@ -393,7 +394,7 @@ mod tests {
         assert!(!past.has_other_than(&ann, now), "bob's was never sent");
     }
 
-    /// A client alone loses nothing, however many of its calls it gives up.
+    /// A single client loses no messages, however many calls it cancels.
     #[tokio::test]
     async fn at_its_bounds_it_attributes_less_and_never_to_others() {
         let ([ann, bob], now) = (bearers(), Instant::now());

@@ -1,4 +1,4 @@
-//! Who waits for an answer, and until when.
+//! Pending requests of a session, with their deadlines and the recipients of unattributed messages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,39 +15,41 @@ use crate::error::Error;
 use crate::message::Raw;
 use crate::principal::{ClientId, FairShare, Principal, Requester};
 
-/// Calls that may wait for one server. One principal gets half of them if it is alone, and less while
-/// others call the server, so that there is always room for another principal's first call.
+/// Maximum number of pending calls of one server. One principal gets half of them while it is
+/// alone, and less while others call the server, so that another principal's first call is always
+/// admitted.
 pub(in crate::connection) const MAX_PENDING_CALLS: usize = 2048;
 
-/// Somebody who waits for an answer.
+/// A request without a response yet.
 pub(super) struct PendingRequest {
     pub(super) reply: oneshot::Sender<RequestOutcome>,
     pub(super) deadline: Deadline,
-    /// Where to say what the server says in the meantime.
+    /// Receives notifications and server requests that belong to this request.
     pub(super) updates: Option<Sender<CallEvent>>,
-    /// The caller's own token for its progress.
+    /// The caller's own progress token.
     pub(super) token: Option<Raw>,
-    /// Whether it waits for as long as the server lives.
+    /// Whether the request stays pending until the session ends.
     pub(super) is_standing: bool,
-    /// Whether the server has acknowledged it and does nothing more for it that could need its client.
+    /// Whether the server acknowledged the request and does no further work that could need its
+    /// client.
     pub(super) is_settled: bool,
-    /// Whether a part of its result is of use without the rest.
+    /// Whether a truncated result is useful.
     pub(super) is_cuttable: bool,
-    /// The client it is made for; `None` if the connection makes it for itself.
+    /// The client of the request; `None` for requests of the connection itself.
     pub(super) requester: Option<Requester>,
 }
 
-/// Whom something is for that the server said.
+/// The recipient of a message from the server.
 pub(super) enum Recipient<'p> {
-    /// For the one who made this request.
+    /// The caller of this request.
     Of(u64, &'p PendingRequest),
     Nobody,
-    /// It could be for any of several.
+    /// Any of several requests.
     Unclear,
-    /// It could be for this request, the only one that can be asked, or about another client's: one that
-    /// is over, or one that the connection made on its behalf.
+    /// Either this request, the only one with a handler, or another client's request: a completed
+    /// one, or one that the connection made on its behalf.
     Crossing(u64),
-    /// It is about a task of a client that has no request, or several, in which it could be asked.
+    /// A task of a client that has no request in flight, or several, to forward the message to.
     TaskOfOther,
 }
 
@@ -57,22 +59,21 @@ impl PendingRequest {
         self.requester.as_ref().filter(|_| !self.is_settled)
     }
 
-    /// The principal whose share of the calls that may wait it uses. What waits for as long as the
-    /// server lives is no call.
+    /// The principal whose share of the pending calls it uses. Standing requests are not calls.
     fn payer(&self) -> Option<&Principal> {
         let requester = self.requester.as_ref().filter(|_| !self.is_standing)?;
         Some(&requester.principal)
     }
 }
 
-/// All who wait.
+/// All pending requests of a session.
 pub(super) struct PendingRequests {
     waiting: HashMap<u64, PendingRequest, BuildHasherDefault<IdHasher>>,
-    /// The requests by when they are over.
+    /// The requests by deadline.
     deadlines: BTreeSet<(Instant, u64)>,
     standing: usize,
     past: PastCalls,
-    /// What each principal has of the calls that may wait.
+    /// The pending calls of each principal.
     share: FairShare,
 }
 
@@ -88,7 +89,7 @@ impl Default for PendingRequests {
     }
 }
 
-/// Spreads ids of our own. Nobody else chooses them, so that nothing has to be hidden.
+/// Hashes our own request IDs. They are not chosen by others, so collision attacks are impossible.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -98,7 +99,7 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, id: u64) {
-        // The golden ratio: neighbours go far from each other.
+        // The golden ratio spreads consecutive IDs.
         self.0 = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
@@ -117,7 +118,7 @@ impl PendingRequests {
         self.waiting.insert(id, waiting);
     }
 
-    /// Whether another call of this requester may wait.
+    /// Whether the requester may have another pending call.
     pub(super) fn admits(&self, requester: &Requester) -> bool {
         self.share.admits(&requester.principal)
     }
@@ -132,14 +133,14 @@ impl PendingRequests {
         Some(waiting)
     }
 
-    /// Answers a request, if somebody waits for it, which is its end.
+    /// Completes a pending request.
     pub(super) fn answer(&mut self, id: u64, answer: RequestOutcome, end: CallEnd) {
         if let Some(waiting) = self.end(id, end) {
             let _ = waiting.reply.send(answer);
         }
     }
 
-    /// Forgets a request, but remembers its client for messages that come after its end.
+    /// Removes a request, and remembers its client for messages that arrive later.
     pub(super) fn end(&mut self, id: u64, end: CallEnd) -> Option<PendingRequest> {
         let waiting = self.take(id)?;
         if let Some(requester) = waiting.in_flight() {
@@ -148,7 +149,7 @@ impl PendingRequests {
         Some(waiting)
     }
 
-    /// Notes that the server has acknowledged a standing request.
+    /// Records that the server acknowledged a standing request.
     pub(super) fn settle(&mut self, id: u64) {
         let Some(waiting) = self.waiting.get_mut(&id) else { return };
         if let Some(requester) = waiting.in_flight() {
@@ -157,13 +158,13 @@ impl PendingRequests {
         waiting.is_settled = true;
     }
 
-    /// Notes that the server was told something on behalf of a client. It is handled like a request that
-    /// is answered at once.
+    /// Records a notification sent on behalf of a client, as if it were a request with an immediate
+    /// response.
     pub(super) fn record_notification(&mut self, requester: &Requester) {
         self.past.record_answered(requester, Instant::now());
     }
 
-    /// Notes an answer to a request that nobody waits for any more.
+    /// Records a response to a request that is no longer pending.
     pub(super) fn answered_late(&mut self, id: u64) {
         self.past.record_late_answer(id, Instant::now());
     }
@@ -185,48 +186,48 @@ impl PendingRequests {
         self.waiting.get(&id)
     }
 
-    /// Whether a question of the server about a request waits for its answer.
+    /// Whether a server request that belongs to this request is open.
     pub(super) fn has_open_input(&self, id: u64) -> bool {
         self.get(id).is_some_and(|waiting| waiting.deadline.paused_since().is_some())
     }
 
-    /// Whether a part of the result of a request is of use without the rest.
+    /// Whether a truncated result of the request is useful.
     pub(super) fn is_cuttable(&self, id: u64) -> bool {
         self.get(id).is_some_and(|waiting| waiting.is_cuttable)
     }
 
-    /// How many wait, without those who wait for as long as the server lives.
+    /// Number of pending requests without standing ones.
     pub(super) fn len(&self) -> usize {
         self.waiting.len() - self.standing
     }
 
-    /// When the next one is over.
+    /// The earliest deadline.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A request that is over by now.
+    /// A request whose deadline has passed.
     pub(super) fn expired(&self, now: Instant) -> Option<u64> {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
     }
 
-    /// The requests for which somebody is there who could answer a question.
+    /// The requests with a handler for server requests.
     pub(super) fn handler_events(&self) -> impl Iterator<Item = (u64, &PendingRequest)> {
         let all = self.waiting.iter().map(|(id, waiting)| (*id, waiting));
         all.filter(|(_, waiting)| waiting.updates.is_some())
     }
 
-    /// Since when a request waits for somebody to answer a question, if one does.
+    /// Time since which a server request is open, if one is.
     pub(super) fn paused_since(&self) -> Option<Instant> {
         self.handler_events().filter_map(|(_, waiting)| waiting.deadline.paused_since()).min()
     }
 
-    /// The server asks something for the sake of a request, whose time stands still meanwhile.
+    /// Stops the deadline of a request while a server request is open.
     pub(super) fn pause_deadline(&mut self, id: u64) {
         self.change_deadline(id, |deadline| deadline.pause(Instant::now()));
     }
 
-    /// What the server asked for the sake of a request has been answered.
+    /// Resumes the deadline of a request after the response to a server request.
     pub(super) fn resume_deadline(&mut self, id: u64) {
         self.change_deadline(id, |deadline| deadline.resume(Instant::now()));
     }
@@ -238,8 +239,8 @@ impl PendingRequests {
         self.deadlines.insert((waiting.deadline.time(), id));
     }
 
-    /// The recipient of a message with these parameters: the request on whose stream it came, one of the
-    /// client whose task it names, or the only request there is.
+    /// The recipient of a message with these parameters: the request on whose stream it arrived, a
+    /// request of the client whose task it names, or the only pending request.
     pub(super) fn recipient_of(&self, about: Option<u64>, params: Option<&Raw>) -> Recipient<'_> {
         if let Some(id) = about {
             return self.waiting.get(&id).map_or(Recipient::Nobody, |it| Recipient::Of(id, it));
@@ -263,7 +264,8 @@ impl PendingRequests {
         related_task(params).and_then(|task| self.past.task_owner(&task))
     }
 
-    /// The recipient of a message about a task: the only request that is of the same client for certain.
+    /// The recipient of a message about a task: the only request that certainly belongs to the same
+    /// client.
     fn recipient_of_task(&self, owner: &Requester) -> Recipient<'_> {
         let is_own = |waiting: &PendingRequest| {
             waiting.requester.as_ref().is_some_and(|requester| owner.is_same_client(requester))
@@ -275,9 +277,8 @@ impl PendingRequests {
         }
     }
 
-    /// Whether an unattributed message can be about another client's request than this one. Requests
-    /// in flight count also where their client cannot be asked anything: the connection subscribes on
-    /// behalf of clients.
+    /// Whether an unattributed message can be about another client's request. Requests in flight
+    /// without a handler count, too: the connection subscribes on behalf of clients.
     fn may_be_of_other(&self, id: u64, requester: &Requester) -> bool {
         let is_other = |(other, waiting): (&u64, &PendingRequest)| {
             let in_flight = waiting.in_flight().filter(|_| *other != id);
@@ -286,8 +287,8 @@ impl PendingRequests {
         self.waiting.iter().any(is_other) || self.past.has_other_than(requester, Instant::now())
     }
 
-    /// The request that an unattributed log line may be shown to, although it can be about a call of
-    /// another client that is over.
+    /// The request that may receive an unattributed log message, although it can be about a
+    /// completed call of another client.
     pub(super) fn listener_of_log(&self, id: u64) -> Option<&PendingRequest> {
         let waiting = self.get(id)?;
         let requester = waiting.requester.as_ref()?;
@@ -297,8 +298,8 @@ impl PendingRequests {
         (!is_of_other).then_some(waiting)
     }
 
-    /// The only client that a message with these parameters can be about, which came on the stream of a
-    /// request or on none.
+    /// The only client that a message with these parameters can be about, given the stream of a
+    /// request on which it arrived, if any.
     pub(super) fn client(&self, about: Option<u64>, params: Option<&Raw>) -> Option<&ClientId> {
         if let Some(owner) = self.task_owner(params).filter(|_| about.is_none()) {
             return Some(&owner.client);
@@ -308,7 +309,7 @@ impl PendingRequests {
             Some((_, Some(PendingRequest { requester: Some(requester), .. }))) => {
                 Some(&requester.client)
             }
-            // The stream of a call that is over.
+            // The stream of a completed call.
             Some((id, None)) => self.past.client_of(id),
             // Requests of the connection itself are about no client.
             Some((_, Some(_))) | None => self.past.sole_client(in_flight, Instant::now()),

@@ -1,4 +1,4 @@
-//! Answers of a server: to which request each goes, and which of them are none.
+//! Matches responses of a server to pending requests.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::message::{Response, RpcError};
 
 impl Session {
-    /// Fails the request of an empty reply. After several without an answer between, the session is dead.
+    /// Fails a request that received an empty reply. After several in a row, the session is dead.
     pub(super) fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<SessionEvent> {
         let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
         if !self.empty_replies.is_last(is_alone) {
@@ -24,7 +24,7 @@ impl Session {
         &mut self,
         Response { id, outcome }: Response,
     ) -> Option<SessionEvent> {
-        // An answer to nothing we asked is noise; so is a second one.
+        // A response without a pending request is noise; so is a second one.
         let number = id.as_number();
         let Some(id) = number.filter(|id| self.pending.contains(*id)) else {
             number.iter().for_each(|id| self.pending.answered_late(*id));
@@ -45,7 +45,7 @@ impl Session {
         self.last_answer = Instant::now();
         let end = CallEnd::with(&answer, self.version.era());
         self.pending.answer(id, answer, end);
-        // It may have come on another stream than its own.
+        // The response may have arrived on another stream than the request's own.
         self.transport.cancel(id);
     }
 }

@@ -1,4 +1,4 @@
-//! Questions of a server: whom they are for, and who answers those that are for nobody.
+//! Routes server requests to the call they belong to, or to the handler of the host.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,36 +19,37 @@ use crate::message::{Id, Message, Notification, Raw, Request, Response, RpcError
 use crate::protocol::{Era, code};
 use crate::transport::{MessageKind, OutboundMessage};
 
-/// Questions that belong to no request and are being answered at the same time.
+/// Server requests without a call that are handled concurrently.
 const MAX_ASIDES: usize = 64;
 
-/// Questions of one server that may be open at the same time: each is about a call, and a call seldom
-/// has two.
+/// Maximum number of open server requests per server. Each is about a call, and a call seldom has
+/// two.
 const MAX_OPEN: usize = 1024;
 
-/// Bytes of them. Most are a form; one that asks for a completion may bring a whole conversation.
+/// Maximum total size of open server requests. Most are forms; a sampling request may contain a
+/// whole conversation.
 const MAX_OPEN_BYTES: usize = 32 * 1024 * 1024;
 
-/// What can be done about a question that cannot be led to a caller.
+/// Hint for server requests that cannot be attributed to a call.
 const ADVICE: &str = "`share: \"per-client\"` gives each client its own process";
 
-/// A question that the server waits for an answer to.
+/// A server request without a response yet.
 pub(super) struct OpenServerRequest {
     id: Id,
-    /// The requests for the sake of which it may have been asked.
+    /// The calls that it may belong to.
     about: Vec<u64>,
-    /// Whoever answers it, if it is not the one who made the only such request.
+    /// The handler task, if the request is not forwarded to the caller of the only such call.
     aside: Option<AbortHandle>,
-    /// Bytes of what it says.
+    /// Size of its parameters in bytes.
     bytes: usize,
 }
 
-/// Questions that belong to no request, and whoever answers them, if anybody does.
+/// Server requests that belong to no call, and their handler, if any.
 pub(super) struct UnboundRequests {
     handler: Option<Arc<dyn CallHandler>>,
-    /// How long each may take.
+    /// Timeout of each.
     bound: Duration,
-    /// Apart from the conversation, which goes on meanwhile. They end with it.
+    /// Run concurrently with the session, and end with it.
     answering: JoinSet<Response>,
 }
 
@@ -57,19 +58,19 @@ impl UnboundRequests {
         Self { handler, bound, answering: JoinSet::new() }
     }
 
-    /// The next answer; waits for ever if nothing was asked.
+    /// The next response; waits forever if no request is open.
     pub(super) async fn next(&mut self) -> Response {
         loop {
             match self.answering.join_next().await {
                 Some(Ok(answered)) => return answered,
-                // Whoever need not answer any more does not.
+                // Aborted, or panicked.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }
         }
     }
 
-    /// Lets the attendant answer a question, or says why nobody does.
+    /// Forwards a server request to the handler. Without one, returns the `refusal`.
     fn forward(&mut self, request: &Request, refusal: RpcError) -> Result<AbortHandle, RpcError> {
         let Some(handler) = &self.handler else { return Err(refusal) };
         if self.answering.len() >= MAX_ASIDES {
@@ -89,13 +90,13 @@ impl UnboundRequests {
 }
 
 impl Session {
-    /// Passes a question of the server on to whoever it is for, or refuses it.
+    /// Forwards a server request to its recipient, or refuses it.
     pub(super) fn on_server_request(
         &mut self,
         request: Request,
         about: Option<u64>,
     ) -> Option<SessionEvent> {
-        // A program such as `cat` sends back what it is sent.
+        // A program such as `cat` echoes its input.
         let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
         if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
             let message = "it repeats what it is sent, which no MCP server does";
@@ -122,9 +123,9 @@ impl Session {
         None
     }
 
-    /// Ends the request on whose stream a server of the newer era sent a request. Over HTTP that era has no
-    /// way to answer it, and the server would wait until the deadline. Over stdio it is answered as in the
-    /// older era, which every server that sends one reads.
+    /// Fails the request on whose stream a modern server sent a request. Over HTTP that era has no
+    /// response to it, and the server would wait until the deadline. Over stdio it is handled as in
+    /// the legacy era, whose responses every server that sends requests reads.
     fn fail_unanswerable(&mut self, request: &Request, about: Option<u64>) -> Option<SessionEvent> {
         let waiting = about.and_then(|id| Some((id, self.pending.get(id)?)));
         match waiting.filter(|(_, waiting)| !waiting.is_standing) {
@@ -136,7 +137,7 @@ impl Session {
                 let error = Error::new(ErrorKind::ProtocolViolation, message).with_hint(
                     "with `\"protocol\": \"legacy\"` it is spoken to in a revision that can answer it",
                 );
-                // Deferred, so that a caller that tries again finds a connection that can answer.
+                // Deferred, so that a caller that retries finds a connection that can respond.
                 self.unsaid = Some((Some(id), error));
                 Some(SessionEvent::UnanswerableRequest)
             }
@@ -147,8 +148,8 @@ impl Session {
         }
     }
 
-    /// Whether another question may be open, after those are forgotten that nobody answers any more:
-    /// whoever was asked for the sake of a request does not once that is over; nor does whoever panics.
+    /// Whether another server request may be open. First removes those without a recipient: the
+    /// call has completed, or the handler panicked.
     fn has_room_for(&mut self, request: &Request) -> bool {
         self.open.retain(|it| match it.aside {
             Some(_) => !self.asides.answering.is_empty(),
@@ -158,13 +159,14 @@ impl Session {
         self.open.len() < MAX_OPEN && bytes + bytes_of(request) <= MAX_OPEN_BYTES
     }
 
-    /// Remembers a question that somebody thinks about, which takes none of the server's time.
+    /// Records an open server request and stops the deadlines of its calls, because it takes none
+    /// of the server's time.
     fn record_open(&mut self, question: OpenServerRequest) {
         question.about.iter().for_each(|id| self.pending.pause_deadline(*id));
         self.open.push(question);
     }
 
-    /// Answers a question that the server asked in this conversation and has not taken back.
+    /// Responds to a server request of this session that is still open.
     pub(in crate::connection) fn respond(&mut self, session: u64, response: Response) {
         if session == self.number && self.closed(&response.id).is_some() {
             self.send_response(response);
@@ -176,7 +178,7 @@ impl Session {
         self.transport.send(OutboundMessage::new(line, MessageKind::Response));
     }
 
-    /// The question of an id, which is over.
+    /// Removes the open server request with this ID.
     fn closed(&mut self, id: &Id) -> Option<OpenServerRequest> {
         let place = self.open.iter().position(|it| it.id == *id)?;
         let closed = self.open.swap_remove(place);
@@ -184,7 +186,7 @@ impl Session {
         Some(closed)
     }
 
-    /// Ends a question that the server takes back, and says whether it does.
+    /// Handles `notifications/cancelled` for an open server request. Returns whether it was one.
     pub(super) fn on_cancelled(&mut self, said: &Notification) -> bool {
         let params = said.params.as_ref().filter(|_| &*said.method == "notifications/cancelled");
         let id = params.and_then(|params| Id::from_raw(&params.get("requestId")?));
@@ -201,7 +203,7 @@ impl Session {
         true
     }
 
-    /// Passes a question on to somebody who thinks about it.
+    /// Forwards a server request to a caller or to the handler.
     fn record_forwarded(
         &mut self,
         request: &Request,
@@ -241,12 +243,12 @@ impl Session {
     }
 }
 
-/// Bytes of what a question says.
+/// Size of the parameters in bytes.
 fn bytes_of(request: &Request) -> usize {
     request.params.as_ref().map_or(0, |params| params.bytes().len())
 }
 
-/// Whether we send requests of this method.
+/// Whether the client side sends requests of this method.
 fn is_ours(method: &str) -> bool {
     matches!(method, "server/discover" | "initialize")
         || method.starts_with("tools/")
@@ -258,10 +260,11 @@ fn busy() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "nobody can answer now")
 }
 
-/// The refusal of a question that may be about any of several requests.
+/// The error for a server request that may be about any of several calls.
 ///
-/// Also if all but one of them wait for an answer already: a server may ask a second time before the
-/// first question is answered, and nobody is shown what may be for somebody else.
+/// It applies even if all but one of them wait for input already: a server may send a second
+/// request before the first has a response, and no client receives a request that may be for
+/// another.
 fn ambiguous(method: &str, asked_since: Option<Instant>) -> RpcError {
     let others = asked_since.map_or_else(String::new, |since| {
         let seconds = since.elapsed().as_secs();
@@ -276,7 +279,7 @@ fn ambiguous(method: &str, asked_since: Option<Instant>) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, &message)
 }
 
-/// The refusal of a request of the server that may be about a request of another client.
+/// The error for a server request that may be about a call of another client.
 fn crossing(method: &str) -> RpcError {
     let message = format!(
         "`{method}` is refused: it does not say which request it belongs to, and a request of \
@@ -286,7 +289,7 @@ fn crossing(method: &str) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, &message)
 }
 
-/// The refusal of a request of the server about a task whose client cannot be asked.
+/// The error for a server request about a task whose client cannot be reached.
 fn about_task(method: &str) -> RpcError {
     let message = format!(
         "`{method}` is refused: it is about a task, and the client of the task has no request in \
