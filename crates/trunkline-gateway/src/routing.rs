@@ -1,4 +1,4 @@
-//! Which client a message of a server is for that names no request.
+//! Routes server messages without a request ID to clients.
 
 pub(crate) mod active_calls;
 pub(crate) mod dedicated;

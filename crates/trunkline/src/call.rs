@@ -1,4 +1,5 @@
-//! The call, in one straight line: a route, a slot, the server's answer, an outcome (CALL-1 … CALL-7).
+//! Makes a call: resolves a route, acquires a slot, sends the request and builds the outcome
+//! (CALL-1 … CALL-7).
 
 mod completion;
 mod no_result;
@@ -36,70 +37,69 @@ use crate::sanitize::sanitize_json;
 use crate::view::View;
 use untrusted::SanitizingHandler;
 
-/// How often a server whose tools are others by then is looked at again before it is asked.
+/// Retries when the tool list changes between authorization and send.
 const MAX_LOOKS: usize = 3;
 
-/// How often a call that waits for its turn says so.
+/// Interval at which a call that waits for a slot reports that it is blocked.
 const REMINDER: Duration = Duration::from_secs(5);
 
-/// Links in one result for which the rules of the caller are asked where they lead. Results of real servers
-/// have fewer; any more are qualified where another server may be meant.
+/// Links in one result that are looked up in the caller's view. Results of real servers have fewer;
+/// further ones are qualified where they may belong to another server.
 const MAX_LINKS_LOOKED_UP: usize = 256;
 
-/// How a call is made.
+/// Options of a call.
 #[derive(Clone, Copy)]
 pub struct CallOptions<'c> {
-    /// Who attends to what the server says and asks before it answers. What an untrusted server
-    /// says and asks is without what deceives; it is not to be believed for that.
+    /// Handles the notifications and server requests of the call. Those of an untrusted server are
+    /// sanitized, but must still not be trusted.
     pub handler: &'c dyn CallHandler,
-    /// How long the call may take, with the start of the server where it does not run. The default is
-    /// `timeouts.call`, and the bounds of a start beside it; it is never longer than that. The time in which
-    /// a question of the server waits for the attendant is not counted; see [`CallHandler::on_server_request`].
+    /// Timeout of the call, including the start of the server. The default, and the maximum, is
+    /// `timeouts.call` plus the timeouts of a start. The time in which a server request waits for
+    /// the handler is not counted; see [`CallHandler::on_server_request`].
     pub timeout: Option<Duration>,
-    /// The time from which `timeout` counts, for callers who have waited already. The default is the time
-    /// at which the call is made.
+    /// The time from which `timeout` counts, for callers that have waited already. The default is
+    /// the time of the call.
     pub since: Option<Instant>,
-    /// Whether arguments are checked against the schema of the tool before it is called (CALL-6).
+    /// Whether arguments are validated against the tool's input schema before the call (CALL-6).
     pub checks_arguments: bool,
-    /// Where binary blocks of the result are kept as files; else they stay in it.
+    /// Directory for binary blocks of the result; without it, they stay in the result.
     pub artifacts: Option<&'c ArtifactDir>,
-    /// Who asks again when the server needs more before it can answer.
+    /// Whether input requests are fulfilled here or returned to the caller.
     pub rounds: InputRequired,
-    /// On whose behalf it is made, if there are several.
+    /// The client of the call, for hosts with several clients.
     pub client: Option<&'c ClientContext>,
-    /// For a caller whose answers to requests of the server can be passed on in the older era. A server
-    /// of both eras over HTTP is spoken to in it where the newer one cannot answer its requests.
+    /// Set for callers that can respond to server requests of the legacy era. A dual-era HTTP
+    /// server is used in that era where the modern one has no response to its requests.
     pub older_era: Option<OlderEra<'c>>,
-    /// The client it is made for, also of servers that all clients share. `None` is the host itself.
+    /// The client and principal of the call, also for shared servers. `None` is the host itself.
     pub requester: Option<&'c Requester>,
 }
 
-/// When a caller is served in the older era by a server of both eras over HTTP.
+/// When a caller uses the legacy era of a dual-era HTTP server.
 #[derive(Clone, Copy, Debug)]
 pub struct OlderEra<'c> {
     /// The capabilities of the caller.
     pub capabilities: &'c Raw,
-    /// Whether the caller is of that era itself: it is served in it if it can be asked anything. Any
-    /// other caller is once the server has sent a request in the newer era.
+    /// Whether the caller itself is a legacy client, which then uses that era if it supports any
+    /// server request. Any other caller does once the server has sent a request in the modern era.
     pub is_own: bool,
 }
 
-/// Somebody on whose behalf a host is used, if there are several.
+/// A client on whose behalf a host is used, if there are several.
 #[derive(Clone)]
 pub struct ClientContext {
-    /// Who it is: the same for everything the same client asks for.
+    /// The ID of the client: the same for all its requests.
     pub id: ClientId,
-    /// Its principal. Where there is no room for more servers, one of the principal that has most is
-    /// ended.
+    /// Its principal. At the limit of dedicated servers, one of the principal that holds most is
+    /// evicted.
     pub owner: Principal,
-    /// What it offers to servers, as the protocol writes it.
+    /// Its capabilities, as MCP defines them.
     pub capabilities: Raw,
-    /// Who answers what its own servers ask outside of any call.
+    /// Handles requests of its dedicated servers outside of calls.
     pub handler: Option<Arc<dyn CallHandler>>,
-    /// How much of the log of its own servers it wants.
+    /// The lowest log level that it requests from its dedicated servers.
     pub log_level: Option<LogLevel>,
-    /// After how long without a call its own servers are ended; never, if nothing is said, before
-    /// it is released.
+    /// Idle timeout of its dedicated servers. `None` keeps them until the client is closed.
     pub idle: Option<Duration>,
 }
 
@@ -120,50 +120,50 @@ impl Default for CallOptions<'_> {
 }
 
 impl CallOptions<'_> {
-    /// The same for a call that is made now: its time counts from here, unless it counts already.
+    /// Starts the timeout now, unless it has started already.
     pub(crate) fn begun(self) -> Self {
         Self { since: self.since.or_else(|| Some(Instant::now())), ..self }
     }
 
-    /// What is left of the time that the caller has given the call.
+    /// The rest of the caller's timeout.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         self.timeout.map(|timeout| timeout.saturating_sub(spent))
     }
 }
 
-/// Says whether something may be called by the rules of now: they may change while a call waits.
+/// Decides whether an item may be called under the current rules, which may change while a call
+/// waits.
 pub(crate) trait Authorizer: Sync {
     fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError>;
 }
 
-/// Something this caller may have, bound to the connection that serves it: resolved once, then
-/// called as it is, so that what was shown is what runs.
+/// An item that the caller may use, bound to the connection that serves it. It is resolved once, so
+/// that the call reaches the item that was listed.
 pub(crate) struct Route<'v> {
     pub(crate) entry: &'v Entry,
     pub(crate) connection: Arc<Connection>,
-    /// Whether no other client has that connection.
+    /// Whether the connection is dedicated to this client.
     pub(crate) is_own: bool,
-    /// The connection that all callers share, if this is another one of theirs in the older era.
+    /// The shared connection, if this is a further one in the legacy era.
     pub(crate) first: Option<Arc<Connection>>,
     pub(crate) server: Arc<Server>,
-    /// What was shown; it says how callers know addresses as well.
+    /// The view that the item was resolved in; it also maps URIs.
     pub(crate) view: &'v View,
     pub(crate) guard: &'v dyn Authorizer,
-    /// What is being read, if something is.
+    /// The URI of a read request.
     pub(crate) read: Option<ReadUri>,
 }
 
-/// An address that is read, which its server calls otherwise.
+/// A URI to read, whose exposed form differs from the upstream one.
 pub(crate) struct ReadUri {
-    /// As the caller gave it.
+    /// As the caller sent it.
     pub(crate) address: String,
-    /// In the words of its server.
+    /// As the server knows it.
     pub(crate) own: String,
 }
 
 impl Route<'_> {
-    /// Calls a tool.
     pub(crate) async fn call(
         &self,
         arguments: Raw,
@@ -182,7 +182,7 @@ impl Route<'_> {
         self.send("tools/call", params, options).await
     }
 
-    /// Asks the server for something, within its bounds, and makes an outcome of the answer.
+    /// Sends a request to the server, within its limits, and builds the outcome of the response.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -203,7 +203,7 @@ impl Route<'_> {
             RoundTrips::begin(&self.connection, ask, self.handler(options, &cleaning));
         let mut looks_in_vain = 0;
         while looks_in_vain < MAX_LOOKS {
-            // In an edition that comes after this it is not asked.
+            // The request fails as stale if the revision changes before it is sent.
             let edition = self.connection.tools_revision();
             if has_waited {
                 self.guard.authorize(self.view, self.entry)?;
@@ -225,7 +225,7 @@ impl Route<'_> {
         Err(self.failed(error))
     }
 
-    /// Asks the server for something that only the server knows, so that nothing of it was shown.
+    /// Sends a request that refers to no listed item.
     pub(crate) async fn send_unlisted(
         &self,
         method: &str,
@@ -234,7 +234,7 @@ impl Route<'_> {
     ) -> Result<Outcome, CallError> {
         let (_slot, has_waited) = self.slot(options).await?;
         if has_waited {
-            // The rules may be other ones after the wait.
+            // The rules may have changed during the wait.
             self.guard.authorize(self.view, self.entry)?;
         }
         let kind = ResultKind::of_method(method);
@@ -250,7 +250,7 @@ impl Route<'_> {
         self.outcome(kind, answer, options).await
     }
 
-    /// Who attends to what the server says, which is cleaned if it is not trusted.
+    /// The handler of the call, sanitizing for untrusted servers.
     fn handler<'a>(
         &self,
         options: CallOptions<'a>,
@@ -262,8 +262,8 @@ impl Route<'_> {
         }
     }
 
-    /// Fails if the server has another tool in this edition than the one that was shown. Before it is
-    /// ready, nobody knows.
+    /// Fails if this revision of the tool list has another definition of the tool than the listed
+    /// one. Before the server is ready (revision 0), its definitions are unknown.
     fn require_definition(&self, edition: u64) -> Result<(), CallError> {
         if edition == 0 || self.entry.kind() != ItemKind::Tool {
             return Ok(());
@@ -280,9 +280,9 @@ impl Route<'_> {
         }
     }
 
-    /// Whether a tool of the server is the one that was shown, by the digests of their definitions, unless
-    /// it is that of another process than the one whose list was shown. There, what matters are its
-    /// arguments and what it says that it does.
+    /// Whether a tool of the server is the listed one, by the digests of their definitions. If the
+    /// list came from another process than the one that is called, only input schema and
+    /// annotations are compared.
     fn matches_shown_definition(&self, tool: &Arc<Item>) -> bool {
         if Arc::ptr_eq(tool, self.entry.item()) {
             return true;
@@ -296,7 +296,7 @@ impl Route<'_> {
             || (is_other && is_same("inputSchema") && is_same("annotations"))
     }
 
-    /// Makes an outcome of an answer.
+    /// Builds the outcome of a response.
     async fn outcome(
         &self,
         kind: ResultKind,
@@ -322,7 +322,7 @@ impl Route<'_> {
         }
     }
 
-    /// A result with the addresses that the caller knows, and within its bound.
+    /// The result with exposed URIs, truncated to its limit.
     fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
         let lookups = LinkLookups::default();
         let exposed = |uri: &str| self.expose_uri(uri, &lookups);
@@ -331,13 +331,14 @@ impl Route<'_> {
         outcome((kind, result), &self.server, exposed)
     }
 
-    /// The server answered with an error.
+    /// The error for an error response of the server.
     fn refused(&self, error: &RpcError) -> CallError {
-        // The text of a `CallError` is ours, the error in it is the server's (SEC-2).
+        // The message of a `CallError` is ours and is masked; the error it contains is the server's
+        // (SEC-2).
         CallError::refused(&self.server, error, &self.connection.masked(&error.message()))
     }
 
-    /// Whether a call that failed like this would be made in the older era if it were made again.
+    /// Whether a retry of a call with this error would use the legacy era.
     fn is_made_in_older_era_next(&self, error: &Error, options: CallOptions<'_>) -> bool {
         error.kind() == ErrorKind::ProtocolViolation
             && options.older_era.is_some()
@@ -347,16 +348,16 @@ impl Route<'_> {
             && self.connection.sends_unanswerable()
     }
 
-    /// The server gave no answer.
+    /// The error for a request without a response.
     fn failed(&self, error: Error) -> CallError {
-        // Another one takes the place of what a client had for itself.
+        // A failed dedicated connection is replaced by a new one.
         let is_replaced =
             (self.is_own || self.first.is_some()) && self.connection.needs_intervention();
         let may_pass = is_replaced || self.connection.is_retryable(error.kind());
         CallError::from(error).retryable(may_pass)
     }
 
-    /// What the caller calls an address of the server, if not as the server does.
+    /// The exposed form of a URI of the server, if it differs.
     fn expose_uri(&self, uri: &str, lookups: &LinkLookups) -> Option<String> {
         if let Some(read) = self.read.as_ref().filter(|read| read.own == uri) {
             return Some(read.address.clone());
@@ -369,12 +370,13 @@ impl Route<'_> {
         }
     }
 
-    /// A slot of the server, for as long as the call runs, and whether it was waited for (CALL-7).
+    /// Acquires a slot of the server for the duration of the call. Returns whether it had to wait
+    /// (CALL-7).
     async fn slot(&self, options: CallOptions<'_>) -> Result<(Option<Slot>, bool), Error> {
         let Some(limit) = self.server.behaviour.concurrency else {
             return Ok((None, false));
         };
-        // However many connections there are, the server has so many slots.
+        // All connections of a server share its slots.
         let slots = self.first.as_ref().unwrap_or(&self.connection).slots(limit);
         if let Some(slot) = slots.try_acquire() {
             return Ok((Some(slot), false));
@@ -395,13 +397,13 @@ impl Route<'_> {
         }
     }
 
-    /// Waits for a slot, and says now and then that somebody does: whoever has it may only begin to
-    /// dawdle meanwhile.
+    /// Waits for a slot and reports it repeatedly: a call that holds one may start to wait for its
+    /// client only later.
     async fn acquire_slot(&self, slots: &Arc<FairSlots>, options: CallOptions<'_>) -> Slot {
         let principal = options.requester.map_or(&Principal::Anonymous, |it| &it.principal);
         let mut turn = std::pin::pin!(slots.acquire(principal));
         loop {
-            // Nobody else has anything to do with a connection of a client's own.
+            // A dedicated connection blocks no other client.
             if !self.is_own {
                 options.handler.on_blocked();
             }
@@ -412,17 +414,17 @@ impl Route<'_> {
     }
 }
 
-/// The lookups of the links in one result.
+/// Counts the lookups of links in one result.
 #[derive(Default)]
 struct LinkLookups {
     count: Cell<usize>,
     work: LookupWork,
 }
 
-/// How callers know an address of a server, if not as the server does.
+/// Maps a URI of a server to its exposed form, if that differs.
 type ExposeUri<'c> = &'c dyn Fn(&str) -> Option<String>;
 
-/// What a server says as callers are to see it: with the addresses they know, and within its bound.
+/// The outcome of a result as callers see it: with exposed URIs, truncated to its limit.
 fn outcome(
     (kind, said): (ResultKind, &Raw),
     server: &Server,
@@ -431,7 +433,7 @@ fn outcome(
     let missing = said.missing();
     let said = said.clone().deduplicated();
     let said = match server.trust {
-        // Before addresses are looked at: what is taken away may be what makes one look like another.
+        // Before URIs are mapped: removed characters may be the only difference between two URIs.
         Trust::Untrusted => sanitize_json(&said),
         Trust::Trusted => said,
     };

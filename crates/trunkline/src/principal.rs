@@ -1,4 +1,4 @@
-//! The identity a request is made for, and fair shares between principals.
+//! The client and principal of a request, and fair shares between principals.
 
 mod fair_share;
 mod fair_slots;
@@ -96,21 +96,21 @@ pub struct Requester {
     pub client: ClientId,
     /// The principal whose share of limited resources the request uses.
     pub principal: Principal,
-    /// Whether the client has no session. Clients without sessions that look the same have one ID, so
-    /// that a server request about one of their requests is for that request alone.
+    /// Whether the client has no session. Such clients have the same ID if they look the same, so
+    /// that a server request goes only to the request it is about.
     pub is_sessionless: bool,
-    /// The processes the request has come through.
+    /// The processes that forwarded the request.
     pub path: RequestPath,
 }
 
 impl Requester {
-    /// Whether another request is of the same client for certain.
+    /// Whether another request certainly belongs to the same client.
     pub(crate) fn is_same_client(&self, other: &Self) -> bool {
         self.client == other.client && !self.is_sessionless
     }
 
-    /// The requester of something made for this client and for another one. Unless they are the same,
-    /// its client is neither of them: a server's message about it must not reach either.
+    /// The requester of a request for this client and another one. Unless they are the same, its
+    /// client is neither of them, so that server messages about it reach neither.
     #[must_use]
     pub(crate) fn joined(&self, other: &Self) -> Self {
         if self.client == other.client {
@@ -121,7 +121,7 @@ impl Requester {
             true => self.principal.clone(),
             false => Principal::Client(client.clone()),
         };
-        // A request that is made for both starts here.
+        // A request on behalf of both starts here, so that its path is empty.
         Self { client, principal, ..Self::default() }
     }
 }

@@ -1,4 +1,4 @@
-//! The handler of one call: passes on what the server sends before it responds.
+//! Handler of one call: forwards notifications and server requests to the caller.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,18 +17,18 @@ use super::url_elicitations::completed_id;
 use crate::request::incoming::ClientProfile;
 use crate::request::translate::required_elicitations;
 
-/// Attends to one call for its caller: passes on what the server tells and asks.
+/// Forwards the notifications and server requests of one call to its caller.
 pub(crate) struct RelayHandler {
     pub(crate) caller: Caller,
-    /// Whether the caller wants to hear of progress.
+    /// Whether the caller requested progress notifications.
     pub(crate) follows: bool,
-    /// Where questions to a modern client are kept until it calls again.
+    /// Queue of server requests for a modern client, until it retries the call.
     pub(crate) inputs: Option<Arc<InputQueue>>,
-    /// The server that is called, once it is known.
+    /// The server of the call, once it is resolved.
     pub(crate) server: Option<ServerName>,
-    /// The calls that may be in the way of its questions.
+    /// Parked calls, which may block its server requests.
     pub(crate) parked: Arc<ParkedCalls>,
-    /// Error with which a server request was declined, if that ended the call.
+    /// Error for a server request that the client does not support, if it ended the call.
     declined: OnceLock<RpcError>,
 }
 
@@ -42,13 +42,13 @@ impl RelayHandler {
         Self { caller, follows, inputs, server: None, parked, declined: OnceLock::new() }
     }
 
-    /// Why the client could not be asked something, if that ended the call. It is "method not found" of
-    /// the client, which says nothing of the method that the client called.
+    /// Error for a server request that the client does not support, if it ended the call. Its
+    /// "method not found" is about the server request, not about the method that the client called.
     pub(crate) fn declined(&self) -> Option<&RpcError> {
         self.declined.get()
     }
 
-    /// Says which server is called.
+    /// Sets the server of the call.
     pub(crate) fn with_server(self, server: Option<&ServerName>) -> Self {
         if let (Some(inputs), Some(server)) = (&self.inputs, server) {
             inputs.set_server(server);
@@ -56,20 +56,20 @@ impl RelayHandler {
         Self { server: server.cloned(), ..self }
     }
 
-    /// The way to the client, which is another one whenever it calls again.
+    /// The channel to the client, which changes with each retry.
     fn channel(&self) -> ClientChannel {
         self.inputs.as_ref().map_or_else(|| self.caller.channel.clone(), |inputs| inputs.channel())
     }
 
-    /// Remembers whom it concerns when a visit is over that the server wants.
+    /// Records a URL elicitation, to deliver its completion later.
     fn note_url_elicitation(&self, visit: &Raw, channel: Option<&ClientChannel>) {
         if let (Some(session), Some(server)) = (&self.caller.session, &self.server) {
             session.elicitations.add(server, visit, channel);
         }
     }
 
-    /// Says that a visit is over, if this call or another one of the session has asked for it. It is
-    /// said to all calls, before they are answered.
+    /// Delivers the completion of a URL elicitation of this session. All calls receive it, before
+    /// their responses.
     fn on_elicitation_complete(&self, notification: &Notification) {
         let (Some(session), Some(server)) = (&self.caller.session, &self.server) else { return };
         if completed_id(notification).is_some_and(|id| session.elicitations.contains(server, &id)) {
@@ -77,7 +77,7 @@ impl RelayHandler {
         }
     }
 
-    /// Takes note of why the call came to no result: visits may be wanted first.
+    /// Records the URL elicitations that an error requires.
     pub(crate) fn on_error(&self, error: &CallError) {
         let elicitations = error.refusal().map(required_elicitations).unwrap_or_default();
         elicitations.iter().for_each(|visit| self.note_url_elicitation(visit, None));
@@ -93,7 +93,7 @@ impl CallHandler for RelayHandler {
         let is_wanted = match &*notification.method {
             "notifications/progress" => self.follows,
             "notifications/message" => log_filter::is_wanted(notification, self.caller.level),
-            // What is about no call has ways of its own.
+            // Notifications about no call are delivered elsewhere.
             "notifications/cancelled"
             | "notifications/resources/updated"
             | "notifications/tasks" => false,
@@ -138,14 +138,14 @@ impl CallHandler for RelayHandler {
     }
 }
 
-/// Servers may only ask for what this very client offers.
+/// Fails if the client does not support the server request.
 pub(crate) fn require_capability(
     client: &ClientProfile,
     question: &ServerRequest,
 ) -> Result<(), RpcError> {
     let is_offered = match &*question.method {
         "elicitation/create" if wants_visit(question) => client.declares(&["elicitation", "url"]),
-        // Whoever says nothing more of it means forms, as they were there before addresses.
+        // Without modes, elicitation means forms, which existed before URL elicitation.
         "elicitation/create" => {
             client.declares(&["elicitation"])
                 && (client.declares(&["elicitation", "form"])
@@ -162,7 +162,7 @@ pub(crate) fn require_capability(
     Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
 }
 
-/// A question as legacy clients know it.
+/// Adds the `elicitationId` that legacy clients expect.
 pub(crate) fn to_legacy_request(question: ServerRequest) -> ServerRequest {
     let needs_id = wants_visit(&question)
         && question.params.as_ref().is_some_and(|it| it.get("elicitationId").is_none());
@@ -174,7 +174,7 @@ pub(crate) fn to_legacy_request(question: ServerRequest) -> ServerRequest {
     ServerRequest { params, ..question }
 }
 
-/// Whether somebody is to visit an address, rather than fill in a form.
+/// Whether the request is a URL elicitation.
 fn wants_visit(question: &ServerRequest) -> bool {
     let mode = question.params.as_ref().and_then(|params| params.get("mode"));
     mode.as_ref().and_then(Raw::as_str).as_deref() == Some("url")

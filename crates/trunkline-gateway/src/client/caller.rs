@@ -1,4 +1,4 @@
-//! One request's caller: who it is, what it can do, and the way to it.
+//! The caller of one request: client profile, identity, channel and lease.
 
 use std::sync::Arc;
 
@@ -17,44 +17,44 @@ use crate::access::scope::CallerIdentity;
 use crate::access::tokens::TokenLease;
 use crate::request::incoming::ClientProfile;
 
-/// Who asks for something.
+/// The caller of a request.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) client: Arc<ClientProfile>,
     pub(crate) identity: Arc<CallerIdentity>,
-    /// From which level on it wants lines of logs.
+    /// The lowest level of log messages that it receives.
     pub(crate) level: Option<LogLevel>,
     pub(crate) channel: ClientChannel,
     /// The session of a legacy client.
     pub(crate) session: Option<Arc<Session>>,
-    /// For how long it may hear things without asking again.
+    /// How long its authorization stays valid for a long-lived stream.
     pub(crate) admission: Lease,
-    /// The processes its request has come through.
+    /// The processes that forwarded its request.
     pub(crate) path: RequestPath,
 }
 
-/// What lets a caller hear things without asking again, for as long as it does.
+/// Limits how long a caller receives messages without a new request.
 #[derive(Clone)]
 pub(crate) enum Lease {
-    /// That it has asked.
+    /// Valid as long as the request itself.
     Asked,
-    /// A token.
+    /// Valid until the token is revoked, renamed or rescoped.
     Token(TokenLease),
-    /// The stream on which it asks.
+    /// Valid until the client's stream closes.
     Stream(StreamLease),
 }
 
-/// A stream with one client at its other end.
+/// A stream with a single client.
 #[derive(Clone)]
 pub(crate) struct StreamLease {
-    /// The client, whichever revision it speaks.
+    /// The client, in any protocol version.
     pub(crate) client: ClientId,
     /// Whether the stream is closed.
     pub(crate) closed: watch::Receiver<bool>,
 }
 
 impl Lease {
-    /// Waits until it does so no more.
+    /// Waits until the lease expires.
     pub(crate) async fn expired(&self) {
         match self {
             Self::Asked => std::future::pending().await,
@@ -71,12 +71,12 @@ impl Caller {
         self.client.era
     }
 
-    /// How it is served in the older era, where that is needed.
+    /// When it uses the legacy era of dual-era servers.
     pub(crate) fn older_era(&self) -> OlderEra<'_> {
         OlderEra { capabilities: &self.client.capabilities, is_own: self.era() == Era::Legacy }
     }
 
-    /// The client and principal its requests are made for.
+    /// The client and principal of its requests.
     pub(crate) fn requester(&self) -> Requester {
         let requester = match (&self.session, &self.admission) {
             (Some(session), _) => session.requester(),
@@ -88,8 +88,8 @@ impl Caller {
         Requester { path: self.path.clone(), ..requester }
     }
 
-    /// Id under which it has processes of its own. Without a session, each set of capabilities has
-    /// another one, because a process is told once what its client offers.
+    /// The ID for its dedicated processes. Without a session, it depends on the capabilities,
+    /// because a process receives them only once.
     pub(crate) fn dedicated_id(&self) -> ClientId {
         let sessionless = || id_without_session(&self.client, &self.identity);
         match (&self.session, &self.admission) {
@@ -101,9 +101,9 @@ impl Caller {
         }
     }
 
-    /// Id under which the last list of a client without a session is known: over streams there is one
-    /// client, elsewhere a digest of its token, its limits and its name. What it offers is left out,
-    /// because clients may offer other things with each request.
+    /// The ID for the last list sent to a client without a session. A stream has a single client;
+    /// otherwise it is a digest of token, limits and client info. Capabilities are left out,
+    /// because clients may declare others in each request.
     pub(crate) fn list_id(&self) -> ClientId {
         if let Lease::Stream(_) = self.admission {
             return ClientId::default();
@@ -112,8 +112,8 @@ impl Caller {
         digest_id(&format!("{}\n{info}", self.identity.as_owner()))
     }
 
-    /// Parameters that say for whom they are passed on, as servers of the modern generation want to
-    /// know. Connections take it away where a server is of the other.
+    /// Adds the client's `_meta` to parameters, as modern servers expect. Connections to legacy
+    /// servers remove it.
     pub(crate) fn with_client_meta(&self, params: &Raw) -> Raw {
         if self.era() == Era::Modern {
             return params.clone();
@@ -139,15 +139,15 @@ pub(crate) fn requester_without_session(
     Requester { is_sessionless: true, ..requester_of(&id, identity) }
 }
 
-/// Id of a client that has no session: a digest of its token, its limits, its name and its capabilities.
-/// Nothing else tells clients apart that say everything anew each time. As a digest it has a bounded
-/// length.
+/// The ID of a client without a session: a digest of its token, limits, client info and
+/// capabilities. Nothing else distinguishes clients that declare everything per request. A digest
+/// has a fixed length.
 fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> ClientId {
     let info = client.info.as_ref().map_or("", Raw::text);
     digest_id(&format!("{}\n{info}\n{}", identity.as_owner(), client.capabilities))
 }
 
-/// Id of a client by everything that it is known by.
+/// A client ID derived from everything that identifies the client.
 fn digest_id(said: &str) -> ClientId {
     let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
     URL_SAFE_NO_PAD.encode(digest).as_str().into()

@@ -1,8 +1,8 @@
-//! Calls whose server waits for an answer of a modern client, which has to call again to give it.
+//! Parked calls: calls that wait for a modern client to retry with input responses.
 //!
-//! The server of such a call is of the legacy generation: it asks in the middle of a call and waits.
-//! The call stays as it is, on a desk, until the client comes back with the answers and the sealed
-//! number of the desk; or until its time is over, which cancels it.
+//! Their servers are legacy: they send a request during the call and wait. The call stays parked
+//! until the client retries with the responses and the sealed ID of the call, or until its wait
+//! limit, which cancels it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -23,29 +23,29 @@ use super::input_queue::{InputQueue, InputSender};
 use crate::request::errors::invalid;
 use crate::request::response::RpcResult;
 
-/// How long a call waits for its client if it is in the way: while it waits, its server can ask nobody else, since nobody
-/// could say whom that is for. Somebody who looks at the question answers it in this time.
+/// Wait limit of a call that blocks others: while it waits, the server requests of other calls
+/// cannot be attributed. It is enough for a user who sees the request.
 const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 
-/// Calls that may wait at the same time. If there is no room for another one, the oldest call of the
-/// principal that has most is given up, unless that is the principal of the new one.
+/// Maximum number of parked calls. At the limit, the oldest call of the principal that has most is
+/// evicted, unless that is the principal of the new one.
 const MAX_PARKED: usize = 1000;
 
-/// What comes of a call in the end.
+/// The final result of a call.
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
-/// A call, with everything that is needed to go on with it.
+/// A call with the state needed to resume it.
 pub(crate) struct ParkedCall {
     pub(crate) call: CallFuture,
     pub(crate) inputs: Arc<InputQueue>,
     incoming: Receiver<(ServerRequest, InputSender)>,
     open: BTreeMap<String, (ServerRequest, InputSender)>,
     count: u64,
-    /// What comes of the call, if it goes on whether or not somebody looks at it.
+    /// The stored result, if the call runs detached.
     left: Option<Arc<StoredResult>>,
 }
 
-/// What came of a call while its client was away, and when.
+/// The result of a call that completed while its client was away, and the time.
 #[derive(Default)]
 struct StoredResult(Mutex<Option<(Instant, RpcResult)>>);
 
@@ -58,7 +58,7 @@ impl StoredResult {
         self.lock().take().map(|(_, answer)| answer)
     }
 
-    /// Since when it is there, and its bytes.
+    /// Time at which it was stored, and its size in bytes.
     fn age_and_bytes(&self) -> Option<(Instant, usize)> {
         let left = self.lock();
         let (since, answer) = left.as_ref()?;
@@ -69,7 +69,7 @@ impl StoredResult {
         Some((*since, bytes))
     }
 
-    /// Gives it up: whoever comes back hears so.
+    /// Replaces the result by an error for the client that retries.
     fn discard(&self) {
         let text = "the call is over, and its answer was given up, because too much is kept for \
                     clients that did not come back; make the call again without the request state";
@@ -83,11 +83,11 @@ impl StoredResult {
     }
 }
 
-/// What a conversation came to.
+/// Outcome of advancing a parked call.
 pub(crate) enum CallProgress {
-    /// The server has answered.
+    /// The server responded.
     Over(RpcResult),
-    /// It needs something of the client first.
+    /// The server needs input of the client first.
     Asks(ParkedCall),
 }
 
@@ -100,7 +100,7 @@ impl ParkedCall {
         Self { call, inputs, incoming, open: BTreeMap::new(), count: 0, left: None }
     }
 
-    /// Goes on until the server has answered or asked.
+    /// Runs the call until it completes or needs input.
     pub(crate) async fn advance(mut self) -> CallProgress {
         loop {
             tokio::select! {
@@ -111,15 +111,15 @@ impl ParkedCall {
             while let Some(question) = self.incoming.try_recv() {
                 self.add_request(question);
             }
-            // Nothing is left to ask if the server has taken everything back.
+            // Empty if the server cancelled all of its requests.
             if !self.open.is_empty() {
                 return CallProgress::Asks(self);
             }
         }
     }
 
-    /// Lets the call go on while it waits for its client: its times run, and what it holds is free as
-    /// soon as it is over. It ends with the conversation all the same.
+    /// Runs the call in a task of its own while it waits for its client: its timeouts run, and its
+    /// resources are released as soon as it completes. Dropping the parked call still cancels it.
     pub(crate) fn detach(&mut self, parked: &Arc<ParkedCalls>) {
         if self.left.is_some() {
             return;
@@ -143,7 +143,7 @@ impl ParkedCall {
     }
 
     fn add_request(&mut self, (question, reply): (ServerRequest, InputSender)) {
-        // The server may have taken it back by now.
+        // The server may have cancelled it.
         if reply.is_closed() {
             return;
         }
@@ -151,8 +151,8 @@ impl ParkedCall {
         self.open.insert(format!("question-{}", self.count), (question, reply));
     }
 
-    /// Takes answers, and says whether that were all. What was not asked is passed over, as is what the
-    /// server does not want to know any more.
+    /// Delivers input responses. Returns whether no input request is left. Ignores responses to
+    /// unknown or cancelled requests.
     pub(crate) fn take(&mut self, answers: &Raw) -> bool {
         self.open.retain(|_, (_, reply)| !reply.is_closed());
         for (key, answer) in answers.members() {
@@ -163,7 +163,7 @@ impl ParkedCall {
         self.open.is_empty()
     }
 
-    /// The questions, as a result that asks the client for them.
+    /// The open requests as an `InputRequiredResult`.
     pub(crate) fn to_input_required(&self, state: &str) -> Raw {
         let mut requests = Raw::empty_object();
         for (key, (question, _)) in &self.open {
@@ -179,11 +179,11 @@ impl ParkedCall {
     }
 }
 
-/// All calls that wait for their clients.
+/// All parked calls.
 pub(crate) struct ParkedCalls {
-    /// How long one does.
+    /// Wait limit of a call.
     longest: Duration,
-    /// Bytes of answers that may be there for clients that are away.
+    /// Maximum total size of stored results in bytes.
     most: usize,
     calls: Mutex<ParkedTable>,
 }
@@ -195,8 +195,8 @@ struct ParkedTable {
 }
 
 impl ParkedTable {
-    /// Takes out the oldest call of the principal that has most, for another one of a newcomer. The
-    /// newcomer's own calls stay.
+    /// Removes the oldest call of the principal that has most, to admit a call of `newcomer`. Never
+    /// removes calls of `newcomer`.
     fn evict_for(&mut self, newcomer: &Principal) -> Option<ParkedEntry> {
         let holders = self.waiting.values().map(|waiting| &waiting.principal);
         let share = FairShare::with_holders(MAX_PARKED, holders);
@@ -210,7 +210,7 @@ impl ParkedTable {
     }
 }
 
-/// A call that waits for its client.
+/// A parked call with its principal and the start of its wait.
 struct ParkedEntry {
     call: ParkedCall,
     principal: Principal,
@@ -218,7 +218,7 @@ struct ParkedEntry {
 }
 
 impl ParkedEntry {
-    /// How long it may wait, if calls in nobody's way may wait for so long.
+    /// The wait limit, given that of calls that do not block others.
     fn longest(&self, longest: Duration) -> Duration {
         let is_in_the_way = self.call.inputs.is_in_the_way.load(Ordering::Relaxed);
         if is_in_the_way { longest.min(LONGEST_IN_THE_WAY) } else { longest }
@@ -229,34 +229,34 @@ impl ParkedEntry {
     }
 }
 
-/// Why there is no call of a number.
+/// Why a parked call cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResumeError {
-    /// It is here no more: somebody has come for it, or it was given up.
+    /// It was resumed already, or evicted.
     Gone,
-    /// It has waited for longer than this, and was given up just now.
+    /// It exceeded this wait limit.
     Late(Duration),
 }
 
 impl ParkedCalls {
-    /// Calls of which each waits for no longer than this, and those that are over with no more bytes.
+    /// Creates the table with a wait limit per call and a size limit for stored results.
     pub(crate) fn new(longest: Duration, most: usize) -> Self {
         Self { longest, most, calls: Mutex::default() }
     }
 
-    /// How long a call waits for its client, if it is in nobody's way.
+    /// The wait limit of a call that does not block others.
     pub(crate) fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// A number for a call that is to be kept. Whoever comes back has to know it.
+    /// A new ID for a call to park. Only a client that has it can resume the call.
     pub(crate) fn next_id(&self) -> u64 {
         let mut calls = self.lock();
         calls.next += 1;
         calls.next
     }
 
-    /// Keeps a call of a principal under its number.
+    /// Parks a call of a principal under its ID.
     pub(crate) fn put(
         &self,
         number: u64,
@@ -274,15 +274,15 @@ impl ParkedCalls {
         call.inputs.is_in_the_way.store(false, Ordering::Relaxed);
         let (principal, since) = (principal.clone(), Instant::now());
         calls.waiting.insert(number, ParkedEntry { call, principal, since });
-        // Dropping a call runs code of others, which must not find the table locked.
+        // Dropping a call runs code that may lock the table.
         drop(calls);
         drop(evicted);
-        // It may be over already.
+        // The call may have completed already.
         self.evict_results();
         Ok(())
     }
 
-    /// Gives up what came of calls if that is too much, the oldest first.
+    /// Evicts the oldest stored results above the size limit.
     fn evict_results(&self) {
         let calls = self.lock();
         let left = calls.waiting.values().filter_map(|it| it.call.left.as_ref());
@@ -300,17 +300,17 @@ impl ParkedCalls {
         }
     }
 
-    /// The call of a number. A number is good for one time.
+    /// Removes and returns the call with this ID, which is valid once.
     pub(crate) fn take(&self, number: u64) -> Result<ParkedCall, ResumeError> {
         let waiting = self.lock().waiting.remove(&number).ok_or(ResumeError::Gone)?;
-        // It may be late before anybody has looked for those that are.
+        // It may be late although no sweep has removed it.
         match waiting.is_late(self.longest, Instant::now()) {
             true => Err(ResumeError::Late(waiting.longest(self.longest))),
             false => Ok(waiting.call),
         }
     }
 
-    /// Hurries the calls for whose sake a server that all share could not ask somebody else.
+    /// Shortens the waits of calls that block server requests of a shared server.
     pub(crate) fn shorten_waits(&self, server: &ServerName) {
         let calls = self.lock();
         let desks = calls.waiting.values().map(|waiting| &waiting.call.inputs);
@@ -319,12 +319,12 @@ impl ParkedCalls {
             .for_each(|inputs| inputs.shorten_wait());
     }
 
-    /// Gives up calls whose clients did not come back. Their servers are told.
+    /// Cancels calls whose clients did not retry in time.
     pub(crate) fn sweep(&self, now: Instant) {
         let mut calls = self.lock();
         let given_up: Vec<_> =
             calls.waiting.extract_if(|_, it| it.is_late(self.longest, now)).collect();
-        // Dropping them runs code of others, which must not find the table locked.
+        // Dropping calls runs code that may lock the table.
         drop(calls);
         drop(given_up);
     }
@@ -349,7 +349,7 @@ mod tests {
         ParkedCalls::new(LONGEST_WAIT, MAX_KEPT_OF_ALL)
     }
 
-    /// Tells when it is dropped.
+    /// Signals its drop.
     struct Told(oneshot::Sender<()>);
 
     fn waiting() -> (ParkedCall, oneshot::Receiver<()>) {
@@ -379,7 +379,7 @@ mod tests {
         assert!(matches!(parked.take(number), Err(ResumeError::Gone)));
     }
 
-    /// CON-8: what came of calls for which nobody comes back has a bound.
+    /// CON-8: stored results of abandoned calls are limited.
     #[tokio::test]
     async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
         let parked = Arc::new(ParkedCalls::new(LONGEST_WAIT, 2500));
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(refused.raw().get("data").unwrap().text(), r#"{"retry":true}"#);
         assert!(parked.take(numbers[0]).is_ok() && parked.take(numbers[0]).is_err());
         parked.put(parked.next_id(), &ann, waiting().0).unwrap();
-        // Another principal gets in, in the place of the oldest call of the one that has most.
+        // A call of another principal evicts the oldest call of the one that has most.
         let of_bob = parked.next_id();
         parked.put(of_bob, &bob, waiting().0).unwrap();
         assert!(matches!(parked.take(numbers[1]), Err(ResumeError::Gone)));

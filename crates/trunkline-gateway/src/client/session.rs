@@ -1,4 +1,4 @@
-//! A legacy client between its requests: what it said when it opened, and what it wants to hear.
+//! The session of a legacy client: its profile, log level, subscriptions and in-flight requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,51 +21,51 @@ use crate::access::scope::CallerIdentity;
 use crate::changes::{ResourceSubscriptions, TaskGuard};
 use crate::request::incoming::ClientProfile;
 
-/// Where messages go that belong to none of a client's requests.
+/// Stream for messages that belong to none of a client's requests.
 pub(crate) trait SessionStream: Send + Sync {
-    /// Sends a message, or keeps it for whoever reads later. Nobody waits for that.
+    /// Sends a message, or queues it until the client reads. Does not wait.
     fn notify(&self, message: Bytes);
 
-    /// Whether somebody reads it now.
+    /// Whether the client is reading the stream.
     fn is_read(&self) -> bool;
 }
 
-/// A legacy client between its requests. The servers that it has for itself end with it.
+/// The session of a legacy client. Its dedicated servers end with it.
 pub(crate) struct Session {
     host: Host,
-    /// Which it is, for those who keep something for it.
+    /// Identifies the session.
     pub(crate) id: ClientId,
     pub(crate) client: Arc<ClientProfile>,
     pub(crate) identity: Arc<CallerIdentity>,
     pub(crate) questions: Arc<ServerRequests>,
     pub(crate) stream: Arc<dyn SessionStream>,
-    /// The resources it wants to hear of.
+    /// Its resource subscriptions.
     pub(crate) subscriptions: Arc<ResourceSubscriptions>,
-    /// The visits that servers want of it.
+    /// Its pending URL elicitations.
     pub(crate) elicitations: UrlElicitations,
     level: Mutex<LogLevel>,
-    /// The tools it was last shown.
+    /// The revisions of the last tool list it received.
     shown: Mutex<Option<ShownRevisions>>,
     listening: Mutex<Option<TaskGuard>>,
     requests: Mutex<RequestTable>,
 }
 
-/// An id for a session that nobody can guess.
+/// A random session ID that cannot be guessed.
 pub(crate) fn new_id() -> ClientId {
     ClientId::from(random_id().as_str())
 }
 
-/// The requester of a client that is known by an id of its own, for as long as it is there.
+/// The requester of a client with its own ID for its lifetime.
 pub(crate) fn requester_of(id: &ClientId, identity: &CallerIdentity) -> Requester {
     let principal = identity.principal.of_client(id);
     Requester { client: id.clone(), principal, ..Requester::default() }
 }
 
-/// The requests of a session.
+/// In-flight requests of a session.
 #[derive(Default)]
 struct RequestTable {
     running: HashMap<Id, CancelHandle>,
-    /// When the last one ended.
+    /// Time at which the last one ended.
     ended: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// The client and principal its requests are made for.
+    /// The client and principal of its requests.
     pub(crate) fn requester(&self) -> Requester {
         requester_of(&self.id, &self.identity)
     }
@@ -107,7 +107,7 @@ impl Session {
         *lock(&self.level) = level;
     }
 
-    /// The tools it was last shown, if it has asked for a list.
+    /// The revisions of the last tool list it received, if any.
     pub(crate) fn shown(&self) -> Option<ShownRevisions> {
         *lock(&self.shown)
     }
@@ -116,14 +116,14 @@ impl Session {
         *lock(&self.shown) = Some(shown);
     }
 
-    /// Hears of changes from now on, if it does not yet.
+    /// Starts to listen for changes, unless it already does.
     pub(crate) fn listen(&self, listening: impl FnOnce() -> TaskGuard) {
         lock(&self.listening).get_or_insert_with(listening);
     }
 
-    /// Passes on what a server says of its own accord, if the client can still see something of that
-    /// server: the rules may be others than when it was last called. That a visit is over is said once,
-    /// in the call that asked for it if that goes on.
+    /// Delivers a notification of a server, if the client can still see items of it: the rules may
+    /// have changed since its last call. The completion of a URL elicitation is delivered once, on
+    /// the channel of its call if that is in flight.
     pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
         let view = self.identity.scope.view(&self.host);
         if !view.is_ok_and(|view| view.could_contain(server)) {
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Begins a request, unless one of the same id is not over yet.
+    /// Registers a request, unless one with the same ID is in flight.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlightRequest> {
         let (id, mut requests) = (id.normalized(), lock(&self.requests));
         if requests.running.contains_key(&id) {
@@ -153,7 +153,7 @@ impl Session {
         Some(InFlightRequest { session: Arc::clone(self), id, cancelling })
     }
 
-    /// Ends a request that the client does not wait for any more, with what it says to that.
+    /// Cancels a request, with the parameters of `notifications/cancelled`.
     pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
         if let Some(cancelling) = lock(&self.requests).running.get(id) {
             cancelling.last_words.send(params);
@@ -161,24 +161,24 @@ impl Session {
         }
     }
 
-    /// Ends every request, because nobody can hear an answer any more.
+    /// Cancels every request, because no response can be delivered any more.
     pub(crate) fn cancel_all(&self) {
         lock(&self.requests).running.values().for_each(|it| it.cancelled.notify_one());
     }
 
-    /// Whether it waits for anything.
+    /// Whether a request is in flight.
     pub(crate) fn is_busy(&self) -> bool {
         !lock(&self.requests).running.is_empty()
     }
 
-    /// When it last stopped to wait for something, if it ever did.
+    /// Time at which the last request ended, if any.
     pub(crate) fn last_end(&self) -> Option<Instant> {
         lock(&self.requests).ended
     }
 }
 
 impl Drop for Session {
-    /// Every call holds its session, so that none of them can start another server after this.
+    /// Every call holds its session, so that none of them can start a server after this.
     fn drop(&mut self) {
         let (host, id) = (self.host.clone(), self.id.clone());
         if let Ok(runtime) = Handle::try_current() {
@@ -187,14 +187,14 @@ impl Drop for Session {
     }
 }
 
-/// How a client ends a request that is being worked on.
+/// Cancels an in-flight request.
 #[derive(Clone, Default)]
 struct CancelHandle {
     cancelled: Arc<Notify>,
     last_words: CancelParams,
 }
 
-/// A request that is being worked on. Dropping it ends it.
+/// An in-flight request. Dropping it removes it from the session.
 pub(crate) struct InFlightRequest {
     session: Arc<Session>,
     id: Id,
@@ -202,12 +202,12 @@ pub(crate) struct InFlightRequest {
 }
 
 impl InFlightRequest {
-    /// What the client says when it does not wait any more.
+    /// Parameters of the client's `notifications/cancelled`.
     pub(crate) fn cancel_params(&self) -> CancelParams {
         self.cancelling.last_words.clone()
     }
 
-    /// Waits until the client says that it does not wait any more.
+    /// Waits until the client cancels the request.
     pub(crate) async fn cancelled(&self) {
         self.cancelling.cancelled.notified().await;
     }

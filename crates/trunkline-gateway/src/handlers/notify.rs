@@ -1,4 +1,4 @@
-//! What clients tell: passed on to the servers of which it can be said that it is for them.
+//! Forwards client notifications to the upstream server they are meant for.
 
 use trunkline::message::Notification;
 use trunkline::name::ServerName;
@@ -10,8 +10,8 @@ use super::gateway::Gateway;
 use crate::access::scope::CallerIdentity;
 
 impl Gateway {
-    /// Passes on what a client tells that the gateway itself need not know. Who it is matters to
-    /// servers of its own, and for messages that servers send because of it.
+    /// Forwards a notification that the gateway itself does not handle. The requester selects
+    /// dedicated servers, and receives the messages that servers send because of it.
     pub(crate) async fn relay_notification(
         &self,
         identity: &CallerIdentity,
@@ -19,8 +19,7 @@ impl Gateway {
         notification: Notification,
     ) {
         match &*notification.method {
-            // A server that all share does not know of any client's roots: it has to ask anew in
-            // each call.
+            // A shared server stores no client's roots: it requests them in each call.
             "notifications/roots/list_changed" => {
                 self.host.notify_dedicated(requester, &notification).await;
             }
@@ -34,11 +33,10 @@ impl Gateway {
         }
     }
 
-    /// The server for which everything is that the protocol does not know, requests and notifications
-    /// alike, if there can be no doubt: the configuration has no other, whether up, down or broken, and
-    /// the caller of the view may do with it whatever it likes. What such a message does is known to
-    /// nobody here, so that any rule there is must be taken to be about it: lists of the server, its
-    /// access, its trust, the limits of the caller.
+    /// The single server that receives non-MCP requests and notifications. Only set if no other
+    /// server is configured, whether up, down or broken, and the caller is unrestricted. The effect
+    /// of an unknown method is unknown, so that any rule must be assumed to forbid it: lists of the
+    /// server, its access, its trust, the limits of the caller.
     pub(crate) fn only_server(&self, view: &View) -> Option<ServerName> {
         let config = self.host.config();
         let mut enabled = config.servers().filter(|server| server.enabled);

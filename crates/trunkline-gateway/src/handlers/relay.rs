@@ -1,4 +1,4 @@
-//! Calls, prompts, resources and completions: passed on to the server that has them.
+//! Relays calls, prompts, resource reads and completions to the servers that own them.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use crate::request::response::{ResultBody, RpcResult};
 use crate::request::translate::{self, ParsedResult};
 use crate::routing::dedicated::{DedicatedCall, begin_call};
 
-/// A call that is being made, noted where questions and notifications of its server look for it.
+/// Registers a call in flight, to route server requests and notifications to it.
 pub(crate) enum CallGuard {
-    /// Of a server that all share.
+    /// A call of a shared server.
     Shared,
-    /// Of a server that the client has for itself.
+    /// A call of a dedicated server.
     Own(
         call::ClientContext,
         #[expect(dead_code, reason = "held for as long as the call is made")] DedicatedCall,
@@ -40,7 +40,7 @@ pub(crate) enum CallGuard {
 }
 
 impl CallGuard {
-    /// On whose behalf the call is made, if that matters to the server.
+    /// The client of the call, if its server is dedicated.
     pub(crate) fn client(&self) -> Option<&call::ClientContext> {
         match self {
             Self::Shared => None,
@@ -50,7 +50,7 @@ impl CallGuard {
 }
 
 impl Gateway {
-    /// Passes a request on, in the way of the client's generation.
+    /// Relays a request, as the era of the client requires.
     pub(crate) async fn relay(
         self: &Arc<Self>,
         caller: Caller,
@@ -60,7 +60,7 @@ impl Gateway {
         let follows = incoming.wants_progress();
         if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
             let handler = self.handler_for(caller, follows, None);
-            // In a box, as below: what is moved around until it is begun is small.
+            // Boxed, as below, to keep the future that is moved small.
             return Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming)).await;
         }
         let incoming = match incoming.state.as_ref().and_then(own_state) {
@@ -83,7 +83,7 @@ impl Gateway {
         self.drive(&caller, &params, ParkedCall::new(call, inputs, questions)).await
     }
 
-    /// Who attends to a call for its caller.
+    /// The handler of a call.
     pub(crate) fn handler_for(
         &self,
         caller: Caller,
@@ -93,7 +93,7 @@ impl Gateway {
         RelayHandler::new(caller, follows, inputs, Arc::clone(&self.parked))
     }
 
-    /// Passes a request on and waits for what comes of it.
+    /// Relays a request and waits for its result.
     async fn relay_with(
         self: Arc<Self>,
         handler: RelayHandler,
@@ -112,7 +112,7 @@ impl Gateway {
                 return self.relay_resolved(handler, &view, request, found).await;
             }
         }
-        // In boxes: it is nearly never so, and needs as much room again.
+        // Boxed: this path is rare, and its futures are as large again.
         let look = self.view_after_refresh(&handler.caller, &view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relay_method, &sent);
@@ -121,7 +121,7 @@ impl Gateway {
         Box::pin(self.relay_resolved(handler, &view, request, found)).await
     }
 
-    /// Passes a request on to the server that has what it is about, if one was found.
+    /// Relays a request to the server that it was resolved to, if any.
     async fn relay_resolved(
         &self,
         handler: RelayHandler,
@@ -176,7 +176,7 @@ impl Gateway {
         }
     }
 
-    /// A result in the words of its client.
+    /// Translates a result for its client.
     fn translate_outcome(
         &self,
         caller: &Caller,
@@ -197,7 +197,7 @@ impl Gateway {
         looked.for_client(caller.era(), relay_method)
     }
 
-    /// A view in which what a request is about has been looked for, where it was not known.
+    /// The caller's view, refreshed if it does not contain the item of the request.
     pub(crate) async fn view_with(
         &self,
         caller: &Caller,
@@ -210,8 +210,7 @@ impl Gateway {
         self.view_after_refresh(caller, &view, request).await
     }
 
-    /// A view after servers that have not been asked yet were, and one that is down got another
-    /// chance.
+    /// The caller's view after unknown lists were requested, and a server that is down was retried.
     async fn view_after_refresh(
         &self,
         caller: &Caller,
@@ -219,14 +218,14 @@ impl Gateway {
         (relay_method, params): (RelayMethod, &Raw),
     ) -> Result<View, RpcError> {
         let (kinds, owners) = (kinds(relay_method), owners(view, relay_method, params));
-        // Whoever says whose something is waits for that server, and for no other.
+        // If the owner is known, waits only for that server.
         if !self.wait_for(owners, kinds).await {
             self.refresh_lists(kinds).await;
         }
         self.view(caller)
     }
 
-    /// Notes that somebody calls a server, while it does.
+    /// Registers a call of a server for as long as the guard is held.
     pub(crate) fn register_call(&self, handler: &RelayHandler, server: &ServerName) -> CallGuard {
         let config = self.host.config();
         let share = config.server(server.as_str()).map(|server| server.behaviour.share);
@@ -243,8 +242,8 @@ impl Gateway {
         }
     }
 
-    /// Lets a process that has taken the place of another, or of the one that all share, tell a session
-    /// what the other was to tell.
+    /// Moves the session's resource subscriptions to a new dedicated process, which replaces
+    /// another one or the shared one.
     fn resubscribe_dedicated(
         &self,
         caller: &Caller,
@@ -263,7 +262,7 @@ impl Gateway {
         }
     }
 
-    /// The answer to a request that came to no result.
+    /// The response to a request that failed.
     pub(crate) fn error_response(
         &self,
         client: &ClientProfile,
@@ -297,7 +296,7 @@ impl Gateway {
         }
     }
 
-    /// Passes on a request about a task.
+    /// Relays a request about a task.
     pub(crate) async fn relay_task(
         self: &Arc<Self>,
         caller: Caller,
@@ -336,7 +335,7 @@ impl Gateway {
         }
     }
 
-    /// On whose behalf a server is asked, if each client has its own of it.
+    /// The client context, if the server is dedicated.
     pub(crate) fn client(
         &self,
         caller: &Caller,
@@ -354,7 +353,7 @@ impl Gateway {
     }
 }
 
-/// Fails unless a call repeats those arguments in headers that the tool wants repeated which was found.
+/// Rejects a call whose `Mcp-Param-*` headers do not match the tool's `x-mcp-header` arguments.
 fn require_param_headers(
     incoming: &IncomingRequest,
     found: &Result<ResolvedRequest<'_>, CallError>,
@@ -367,8 +366,8 @@ fn require_param_headers(
     }
 }
 
-/// Parameters without the wish for a task of revision 2025-11-25. The gateway does not offer those, and a
-/// receiver that does not makes no task of a call.
+/// Removes the task request of revision 2025-11-25 from parameters. The gateway does not declare
+/// that capability, and without it a receiver ignores the request.
 fn without_legacy_task(relay_method: RelayMethod, params: &Raw) -> Raw {
     match relay_method == RelayMethod::Call && params.get("task").is_some() {
         true => params.without("task"),
@@ -376,8 +375,8 @@ fn without_legacy_task(relay_method: RelayMethod, params: &Raw) -> Raw {
     }
 }
 
-/// Whether something that cannot be had may be there if servers are asked again. A resource that no list
-/// has may be listed by a server whose list is not known yet.
+/// Whether a refresh of the lists may find the item. A resource that is in no list may be in one
+/// that is not known yet.
 fn may_exist_after_refresh(found: &Result<ResolvedRequest<'_>, CallError>) -> bool {
     match found {
         Ok(found) => !found.entry().is_listed(),
@@ -387,7 +386,7 @@ fn may_exist_after_refresh(found: &Result<ResolvedRequest<'_>, CallError>) -> bo
     }
 }
 
-/// The answer to a legacy client that cannot be asked what the server of its call has to know.
+/// The response to a legacy client that does not support the server request of its call.
 fn declined_response(
     server: Option<&ServerName>,
     relay_method: RelayMethod,
@@ -403,7 +402,7 @@ fn declined_response(
     Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
 }
 
-/// The lists in which what a request is about would be.
+/// The lists that may contain the item of a request.
 fn kinds(relay_method: RelayMethod) -> &'static [ItemKind] {
     match relay_method {
         RelayMethod::Call => &[ItemKind::Tool],

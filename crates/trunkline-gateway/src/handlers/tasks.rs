@@ -1,4 +1,5 @@
-//! Tasks of servers, under numbers that say where they run, whose they are, and which tool was called.
+//! Seals task IDs: a sealed ID contains the server, the tool and the upstream ID, and is bound to
+//! its owner.
 
 use trunkline::host::TaskOrigin;
 use trunkline::message::{Raw, RpcError};
@@ -7,15 +8,15 @@ use trunkline::name::ServerName;
 use crate::client::state_codec::{SealContext, StateCodec};
 use crate::request::errors::invalid;
 
-/// The key of a task's number.
+/// Member with the task ID.
 const KEY: &str = "taskId";
 
 /// A task of a server.
 pub(crate) struct SealedTask {
     pub(crate) server: ServerName,
-    /// The tool whose call it was, in the words of the server.
+    /// The upstream name of the tool that created it.
     tool: String,
-    /// Its number, in the words of the server.
+    /// The upstream task ID.
     pub(crate) own: String,
 }
 
@@ -25,10 +26,10 @@ impl SealedTask {
     }
 }
 
-/// Finds and names tasks.
+/// Seals and opens task IDs.
 pub(crate) struct TaskCodec<'g> {
     pub(crate) codec: &'g StateCodec,
-    /// Whose they are.
+    /// The owner of the tasks.
     pub(crate) owner: String,
 }
 
@@ -37,11 +38,11 @@ impl TaskCodec<'_> {
         SealContext { purpose: "task", owner: &self.owner }
     }
 
-    /// Something a server says of a task, under the number that clients know it by.
+    /// Replaces the upstream task ID in a message by the sealed one.
     pub(crate) fn with_sealed_id(&self, origin: TaskOrigin<'_>, said: &Raw) -> Raw {
         let Some(own) = said.get(KEY) else { return said.clone() };
         let Some(own) = own.as_str() else { return said.clone() };
-        // With a length, because a tool may have any name.
+        // With its length, because tool names may contain any character.
         let TaskOrigin { server, tool } = origin;
         let text = format!("{server}\n{}\n{tool}{own}", tool.len());
         let number = self.codec.codec(&text, self.uses(), None);
@@ -50,13 +51,13 @@ impl TaskCodec<'_> {
 
     /// The task that a request is about.
     pub(crate) fn find(&self, params: &Raw) -> Result<SealedTask, RpcError> {
-        // Whoever may see one task must not reach another under its number.
+        // A duplicate member could make the server read another task ID than this gateway.
         let number = params.get_unique(KEY).ok().flatten();
         let number = number.as_ref().and_then(Raw::as_str).ok_or_else(unknown_task)?;
         self.open(&number).ok_or_else(unknown_task)
     }
 
-    /// The task of a number, if it is one of this caller.
+    /// Opens a sealed task ID, if it belongs to this caller.
     pub(crate) fn open(&self, number: &str) -> Option<SealedTask> {
         let opened = self.codec.open(number, self.uses()).ok()?;
         let (server, rest) = opened.split_once('\n')?;
@@ -66,13 +67,13 @@ impl TaskCodec<'_> {
         Some(SealedTask { server, tool: tool.to_owned(), own: own.to_owned() })
     }
 
-    /// Parameters with the server's own number of a task.
+    /// Replaces the sealed task ID in parameters by the upstream one.
     pub(crate) fn upstream_params(&self, params: &Raw, task: &SealedTask) -> Raw {
         params.with(KEY, &Raw::from_string(&task.own))
     }
 }
 
-/// The refusal of a request about a task that its client does not have.
+/// The error for a task that the client does not have.
 pub(crate) fn unknown_task() -> RpcError {
     invalid("there is no such task")
 }

@@ -1,4 +1,5 @@
-//! Sessions that have called a server, for what it says outside of any request.
+//! Tracks the sessions that have called each server, to route notifications that carry no request
+//! ID.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +12,7 @@ use trunkline::principal::ClientId;
 use crate::client::session::Session;
 use crate::client::{log_filter, url_elicitations};
 
-/// Sessions of one server after which those are looked for that have ended.
+/// Number of sessions of one server at which ended ones are pruned first.
 const FIRST_PRUNE: usize = 32;
 
 /// The sessions that have called each server.
@@ -45,7 +46,7 @@ impl ServerCallers {
         self.sessions.insert(session.id.clone(), Arc::downgrade(session));
     }
 
-    /// The sessions of which a server wanted a visit.
+    /// The sessions that received a URL elicitation of the server with this ID.
     fn awaiting_elicitation(&self, server: &ServerName, id: &str) -> Vec<Arc<Session>> {
         let sessions = self.sessions.values().filter_map(Weak::upgrade);
         sessions.filter(|session| session.elicitations.contains(server, id)).collect()
@@ -53,9 +54,9 @@ impl ServerCallers {
 }
 
 impl ActiveCalls {
-    /// Notes that a session calls a server.
+    /// Records that a session calls a server.
     pub(crate) fn note(&self, server: &ServerName, session: Option<&Arc<Session>>) {
-        // Nothing leads to a client without a session but the requests it makes.
+        // A client without a session is reachable only through its requests.
         let Some(session) = session else { return };
         let mut callers = self.lock();
         match callers.get_mut(server) {
@@ -64,8 +65,9 @@ impl ActiveCalls {
         }
     }
 
-    /// Passes on what a server says that belongs to no request: that a visit is over, to the sessions
-    /// that were asked for it; all else to the only client whose calls it can be about.
+    /// Delivers a notification that belongs to no request. The completion of a URL elicitation goes
+    /// to the sessions that received the elicitation; any other to the only client whose calls it
+    /// can be about.
     pub(crate) fn deliver(&self, server: &ServerName, said: &ServerNotification) {
         let notification = &said.notification;
         let is_line = &*notification.method == "notifications/message";
@@ -76,7 +78,7 @@ impl ActiveCalls {
         concerned.iter().filter(|it| is_wanted(it)).for_each(|it| it.tell(server, notification));
     }
 
-    /// The sessions that something is for.
+    /// The sessions that receive a notification.
     fn recipients(
         &self,
         server: &ServerName,

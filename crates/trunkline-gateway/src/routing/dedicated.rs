@@ -1,5 +1,4 @@
-//! The calls that clients make of servers of their own: such a server asks without saying about which
-//! of them.
+//! Tracks calls of dedicated servers, whose requests do not name the call they belong to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,27 +20,28 @@ use crate::client::log_filter;
 use crate::client::session::Session;
 use crate::request::incoming::ClientProfile;
 
-/// Processes that one client may have of one server, because calls of it wait for their client.
+/// Maximum number of processes of one server per client; a further one is started while a call
+/// waits for its client.
 const MAX_PROCESSES: usize = 16;
 
-/// A client, and a server of which it has one of its own.
+/// A client and its dedicated server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DedicatedKey {
     pub(crate) client: ClientId,
     pub(crate) server: ServerName,
 }
 
-/// How the client of a call is asked something.
+/// How server requests reach the client of a call.
 #[derive(Clone)]
 pub(crate) enum InputChannel {
-    /// On the stream of the call, if it can be asked at all.
+    /// On the stream of the call, if the client supports them.
     Stream(ClientChannel),
-    /// On the desk of the call, until it calls again.
+    /// In the input queue of the call, until the client retries it.
     Desk(Arc<InputQueue>),
 }
 
 impl DedicatedKey {
-    /// The same client with another process.
+    /// The key of another process of the same client.
     fn numbered(&self, number: usize) -> Self {
         match number {
             0 => self.clone(),
@@ -62,7 +62,7 @@ impl InputChannel {
     }
 }
 
-/// All calls that are being made of servers of clients' own, parked ones included.
+/// All calls of dedicated servers in flight, including parked ones.
 #[derive(Default)]
 pub(crate) struct DedicatedCalls {
     open: Mutex<DedicatedCallTable>,
@@ -82,7 +82,7 @@ impl DedicatedCallTable {
     }
 }
 
-/// A call that is being made. Dropping it says that it is over.
+/// A call in flight. Dropping it removes it from the table.
 pub(crate) struct DedicatedCall {
     calls: Arc<DedicatedCalls>,
     pub(crate) own: DedicatedKey,
@@ -90,9 +90,9 @@ pub(crate) struct DedicatedCall {
 }
 
 impl DedicatedCalls {
-    /// Notes a call, for as long as what is returned is held, and says which process it is for: one
-    /// in which no call waits for its client. Such a call may have more to ask, so that nobody could
-    /// say whom a question is for; and its client may never come back.
+    /// Registers a call for as long as the returned guard is held, and selects its process: one in
+    /// which no call waits for its client. Such a call may send further server requests, which
+    /// could not be attributed; and its client may never return.
     pub(crate) fn begin(self: &Arc<Self>, own: &DedicatedKey, way: InputChannel) -> DedicatedCall {
         let mut open = self.lock();
         let numbered = (0..MAX_PROCESSES).map(|number| own.numbered(number));
@@ -106,7 +106,7 @@ impl DedicatedCalls {
         DedicatedCall { calls: Arc::clone(self), own, number }
     }
 
-    /// The ways to the clients of all calls that a question of a server may be about.
+    /// The channels of all calls that a server request may be about.
     pub(crate) fn channels(&self, own: &DedicatedKey) -> Vec<InputChannel> {
         let open = self.lock();
         let calls = open.calls.get(own).into_iter().flatten();
@@ -129,7 +129,7 @@ impl Drop for DedicatedCall {
     }
 }
 
-/// How long a client that has no session may be away before servers of its own are ended.
+/// Idle timeout of the dedicated servers of a client without a session.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
 
 /// Registers a call of a dedicated server, and returns the client on whose behalf it is made.
@@ -147,13 +147,13 @@ pub(crate) fn begin_call(
     (client_context(&handler.caller, &call.own, calls), call)
 }
 
-/// The caller as the host knows it, for a server of which each client has its own.
+/// The client context of a caller, for a dedicated server.
 fn client_context(
     caller: &Caller,
     own: &DedicatedKey,
     calls: &Arc<DedicatedCalls>,
 ) -> call::ClientContext {
-    // Its server lives longer than the request in which it said what it is.
+    // The server outlives the request that declared the client profile.
     let client = Arc::new(caller.client.detached());
     let (id, capabilities) = (own.client.clone(), client.capabilities.clone());
     let owner = caller.identity.principal.clone();
@@ -170,8 +170,8 @@ fn client_context(
     call::ClientContext { id, owner, capabilities, handler, log_level, idle }
 }
 
-/// Answers what the server of a session asks outside of any call, or without saying about which: all
-/// are of the same client.
+/// Handles requests of a session's dedicated server outside of calls, or without the ID of a call:
+/// all calls belong to the same client.
 struct SessionHandler {
     session: Weak<Session>,
     own: DedicatedKey,
@@ -179,9 +179,8 @@ struct SessionHandler {
 }
 
 impl SessionHandler {
-    /// Sends a message on a stream that is open, and returns the way for another one: the stream for
-    /// what belongs to no call, or that of a call of this server. Without one it would wait for somebody
-    /// who may never read it.
+    /// Sends a message on an open stream, and returns a sender for follow-ups: the stream of the
+    /// session, or that of a call of this server. Otherwise the message might never be read.
     fn send(&self, session: &Session, message: Bytes) -> Option<FollowUpSender> {
         if session.stream.is_read() {
             session.stream.notify(message);
@@ -196,7 +195,8 @@ impl SessionHandler {
 }
 
 impl CallHandler for SessionHandler {
-    /// Whatever such a server says is for this client. Lists are those of the one that all share.
+    /// All notifications of the server are for this client. List changes are those of the shared
+    /// connection.
     fn on_notification(&self, notification: &Notification) {
         let Some(session) = self.session.upgrade() else { return };
         let said = match &*notification.method {
@@ -224,8 +224,8 @@ impl CallHandler for SessionHandler {
     }
 }
 
-/// Answers what a modern client's own server asks without saying about which call. Clients that look
-/// the same share it, so that only the client of the only call can be the right one.
+/// Handles requests of a modern client's dedicated server that do not name their call. Clients that
+/// look the same share the server, so that only a single call in flight identifies the client.
 struct AnyCallHandler {
     own: DedicatedKey,
     client: Arc<ClientProfile>,

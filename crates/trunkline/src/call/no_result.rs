@@ -1,23 +1,24 @@
-//! A call without a result of its tool, as a result that a model can read (CALL-2).
+//! Results for calls that failed before their tool returned one, in a form that a model can read
+//! (CALL-2).
 
 use serde_json::json;
 
 use crate::message::Raw;
 use crate::protocol::meta::RETRY;
 
-/// Why a call has no result of its tool.
+/// Why the tool returned no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoResult {
-    /// Its server is down, or cannot be reached.
+    /// Its server is down or unreachable.
     Unreachable,
-    /// Its server was reached and gave no result, or the call was refused before.
+    /// Its server returned no result, or the call was refused before.
     Failed,
-    /// Its server is not in the configuration any more.
+    /// Its server is no longer configured.
     Removed,
 }
 
 impl NoResult {
-    /// The result of a call that its tool has not given.
+    /// The error result of the call.
     ///
     /// ```
     /// use trunkline::call::NoResult;
