@@ -119,7 +119,7 @@ async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client()
     hosted.end().await;
 }
 
-/// Two clients of the newer revision that declare the same, and a call of the second in flight.
+/// Two modern clients with the same capabilities, and a call of the second in flight.
 async fn lookalikes(
     headers: &[(&str, &str)],
     paths: [&str; 2],
@@ -139,7 +139,8 @@ async fn lookalikes(
     (hosted, ann, hanging)
 }
 
-/// Nothing tells clients without sessions apart, so that each of their calls is of another client.
+/// Clients without sessions cannot be distinguished, so that each of their calls counts as another
+/// client's.
 #[tokio::test]
 async fn a_question_after_the_answer_reaches_no_client_that_looks_the_same() {
     let one_address = ["/mcp", "/mcp"];
@@ -174,7 +175,7 @@ async fn a_question_about_a_cancelled_call_reaches_no_client_that_looks_the_same
     }
 }
 
-/// A line of a log is less strict: clients with one token, or without any, belong to one user.
+/// Log messages are less strict: clients with one token, or without any, belong to one user.
 #[tokio::test]
 async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
@@ -188,7 +189,7 @@ async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
     hosted.end().await;
 }
 
-/// A call that has become a task is not over when it is answered. Its questions name the task.
+/// A call that creates a task is not completed by its response. Its server requests name the task.
 #[tokio::test]
 async fn a_question_of_a_task_is_not_shown_to_another_client() {
     let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
@@ -200,7 +201,7 @@ async fn a_question_of_a_task_is_not_shown_to_another_client() {
     hosted.end().await;
 }
 
-/// A client is asked about its own task in its only call, whatever other clients do.
+/// A client receives requests about its own task in its only call, whatever other clients do.
 #[tokio::test]
 async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
     let (hosted, mut ann, of_bob) = ann_while_bob_waits(Era::Legacy).await;
@@ -213,7 +214,7 @@ async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
     hosted.end().await;
 }
 
-/// A server may log and ask because of a notification that the protocol does not know.
+/// A server may send log messages and requests because of a custom notification.
 #[tokio::test]
 async fn messages_about_a_notification_are_not_shown_to_another_client() {
     for era in [Era::Legacy, Era::Modern] {
@@ -228,7 +229,7 @@ async fn messages_about_a_notification_are_not_shown_to_another_client() {
     }
 }
 
-/// One client alone is asked, and told, whatever came before.
+/// A single client receives requests and notifications, whatever happened before.
 #[tokio::test]
 async fn a_client_alone_loses_nothing() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;

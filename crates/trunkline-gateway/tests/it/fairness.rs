@@ -59,7 +59,7 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
     hosted.end().await;
 }
 
-/// Calls that wait for a slot are made in turns of their principals, not in order of arrival.
+/// Waiting calls get slots in turns of their principals, not in order of arrival.
 #[tokio::test]
 async fn a_call_waits_for_one_turn_of_each_other_token() {
     let mut server = echoing("legacy");

@@ -142,7 +142,7 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
         let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
         let state = state_of(&asker.call("ask", json!({})).await);
         assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
-        // Until then, a question may still be about the call before.
+        // Until then, a server request may still be about the call before.
         sleep(Duration::from_millis(3200)).await;
         let state = state_of(&asker.call("ask", json!({})).await);
         sleep(Duration::from_millis(2100)).await;
@@ -153,14 +153,14 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
             "the request state is too old: no answer came within 2s, and its call was given up; \
              make the call again without it"
         );
-        // The same once only the seal remembers it.
+        // The same when only the sealed state identifies the call.
         sleep(Duration::from_millis(2500)).await;
         assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
         let next = asker.call("ask", json!({})).await;
         match share {
-            // The server may still work on the call that was given up, which was of any client.
+            // The server may still work on the cancelled call, which may belong to any client.
             "all" => assert!(text(&next).contains("given up without an answer"), "{next}"),
-            // With one call in flight there is no doubt whom a question is for.
+            // With one call in flight, the recipient of a server request is unambiguous.
             _ => assert_eq!(text(&go_on(&mut asker, "ask", &state_of(&next)).await), "Ada"),
         }
         hosted.end().await;
@@ -224,7 +224,7 @@ async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
     hosted.end().await;
 }
 
-/// A server over HTTP that does one thing of its own when it is called.
+/// An HTTP server that does one thing of its own during a call.
 pub(crate) struct Frank {
     process: Child,
     pub(crate) url: String,
@@ -407,7 +407,7 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
     hosted.end().await;
 }
 
-/// Such a session could never be used.
+/// A session of a rejected client could never be used.
 #[tokio::test]
 async fn whoever_is_refused_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
@@ -421,7 +421,7 @@ async fn whoever_is_refused_leaves_no_session() {
         let mut refused = Channel::to(hosted.address).await.unwrap();
         assert_eq!(refused.send(&asks).await.unwrap().status, status);
     }
-    // There is room for one session, which either of them would have taken.
+    // The limit is one session, which either of them would have taken.
     assert!(staying.ask("ping", json!({})).await["result"].is_object());
     hosted.end().await;
 }

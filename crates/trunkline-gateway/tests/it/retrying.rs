@@ -464,8 +464,8 @@ async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
     hosted.end().await;
 }
 
-/// CALL-8: over HTTP the newer era has no answer to a request of the server. A server of both eras that
-/// has sent one is spoken to in the older era, whichever client calls. Every call failed before.
+/// CALL-8: over HTTP, the modern era has no response to a server request. A dual-era server that
+/// has sent one is used in the legacy era, whichever client calls. Regression: every call failed.
 #[tokio::test]
 async fn a_server_of_both_eras_that_sends_requests_is_answered_in_the_older_one() {
     for (era, capabilities) in

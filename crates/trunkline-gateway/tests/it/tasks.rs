@@ -139,7 +139,8 @@ async fn a_client_that_does_not_know_tasks_hears_of_none() {
     hosted.end().await;
 }
 
-/// Upstream tokens are small numbers, so that one of a client may be that of another client's call.
+/// Upstream tokens are small numbers: a client's own token could equal that of another client's
+/// call.
 #[tokio::test]
 async fn no_progress_token_of_a_client_reaches_a_server() {
     let folder = Folder::new();
@@ -157,7 +158,7 @@ async fn no_progress_token_of_a_client_reaches_a_server() {
     hosted.end().await;
 }
 
-/// Those of revision 2025-11-25 are not offered, so that the wish for one is not passed on.
+/// Tasks of revision 2025-11-25 are not supported, so that a request for one is not forwarded.
 #[tokio::test]
 async fn no_server_is_asked_for_a_task_of_the_older_revision() {
     let folder = Folder::new();
@@ -177,7 +178,7 @@ async fn no_server_is_asked_for_a_task_of_the_older_revision() {
     hosted.end().await;
 }
 
-/// A task is reached as its tool is called: not if the tool is denied.
+/// A request about a task needs access to its tool.
 #[tokio::test]
 async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
     let folder = Folder::new();
@@ -192,7 +193,7 @@ async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
     let number = begin(&mut ann, "1").await;
     let (heard, _, mut stream) = listen(&mut ann, &[&number]).await;
     assert_eq!(heard, json!([number]));
-    // A call takes the only slot, so that a request about the task waits for it.
+    // A call takes the only slot, so that a request about the task waits for one.
     let call = ann.write("tools/call", json!({ "name": "wait", "arguments": {} }));
     let headers = borrowed(&call.headers);
     let mut calling = Channel::to(hosted.address).await.unwrap();
@@ -222,7 +223,7 @@ async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
         );
         assert_eq!(heard_of(&folder, method), Vec::<Value>::new());
     }
-    // Nothing is told of it either, on the stream of before or on another.
+    // No notification about it arrives, on the existing stream or on a new one.
     advance(&mut ann, "task-1", "working").await;
     assert_eq!(listen(&mut ann, &[&number]).await.0, json!([]));
     let told = timeout(Duration::from_millis(500), message(&mut stream)).await;
@@ -233,7 +234,7 @@ async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
     hosted.end().await;
 }
 
-/// Waits until a server has got so many messages of a method.
+/// Waits until a server has received `count` messages of a method.
 async fn until_heard(folder: &Folder, method: &str, count: usize) {
     while heard_of(folder, method).len() < count {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,11 +1,11 @@
-//! What one server has, looked into once, when its lists come.
+//! The items of one server, indexed once when its lists arrive.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::item::{Item, ItemKind};
 
-/// Everything one server has. Made once, and shared by every catalog that holds it.
+/// All items of one server. Created once, and shared by every catalog that contains it.
 #[derive(Clone, Debug, Default)]
 pub struct ServerItems {
     items: Vec<Arc<Item>>,
@@ -15,7 +15,7 @@ pub struct ServerItems {
 }
 
 impl ServerItems {
-    /// Everything one server has; of things with the same name, the first.
+    /// Collects the items of one server; of items with the same name, the first.
     pub fn new(items: impl IntoIterator<Item = impl Into<Arc<Item>>>) -> Self {
         let mut seen: HashSet<(_, Box<str>)> = HashSet::new();
         let mut is_new = |item: &Arc<Item>| seen.insert((item.kind(), Box::from(item.name())));
@@ -23,31 +23,30 @@ impl ServerItems {
         Self { items, ..Self::default() }
     }
 
-    /// The same, of a server that declares the capability `resources`, or does not.
+    /// Sets whether the server declares the capability `resources`.
     #[must_use]
     pub fn declare_resources(self, declares_resources: bool) -> Self {
         Self { declares_resources, ..self }
     }
 
-    /// The same, of a server that may have resources or templates for which it was not asked yet, or has
-    /// none.
+    /// Sets whether the server may have resources or templates whose list was not requested yet.
     #[must_use]
     pub fn with_unlisted_resources(self, has_unasked_resources: bool) -> Self {
         Self { has_unasked_resources, ..self }
     }
 
-    /// Whether the server may have resources or templates for which it was not asked yet.
+    /// Whether the server may have resources or templates whose list was not requested yet.
     pub(crate) fn has_unlisted_resources(&self) -> bool {
         self.has_unasked_resources
     }
 
-    /// The same, of a server that may have tools or prompts for which it was not asked yet, or has none.
+    /// Sets whether the server may have tools or prompts whose list was not requested yet.
     #[must_use]
     pub fn with_unlisted_names(self, has_unasked_names: bool) -> Self {
         Self { has_unasked_names, ..self }
     }
 
-    /// Whether the server may have tools or prompts for which it was not asked yet.
+    /// Whether the server may have tools or prompts whose list was not requested yet.
     pub(crate) fn has_unlisted_names(&self) -> bool {
         self.has_unasked_names
     }
@@ -59,12 +58,12 @@ impl ServerItems {
         self.declares_resources || self.items.iter().any(is_resource)
     }
 
-    /// Its things, in the order of its lists.
+    /// The items, in the order of its lists.
     pub fn items(&self) -> &[Arc<Item>] {
         &self.items
     }
 
-    /// The same without anything that could deceive.
+    /// The items without deceptive characters, for untrusted servers.
     #[must_use]
     pub fn cleaned(&self) -> Self {
         let items = self.items.iter().map(|item| Arc::new(item.cleaned())).collect();

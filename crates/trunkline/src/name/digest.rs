@@ -1,19 +1,19 @@
-//! Short texts that stand for long ones, the same on every machine and in every version.
+//! Short digests of texts, identical on all machines and in all versions.
 
 use ring::digest::{Context, SHA256};
 
-/// Letters of a digest. The first is always one of the first 26, because some models want names
-/// to start with a letter.
+/// Alphabet of a digest. The first character is one of the first 26, because some models require
+/// names to start with a letter.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Longest digest.
+/// Maximum length of a digest.
 pub(super) const MAX_DIGEST: usize = 32;
 
-/// As many letters as wanted, at most [`MAX_DIGEST`], that stand for all parts in their order.
+/// A digest of all parts in their order, with at most [`MAX_DIGEST`] letters.
 pub(crate) fn digest(parts: &[&[u8]], letters: usize) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {
-        // With its length, so that what moves from one part to the next makes a difference.
+        // With its length, so that different divisions into parts have different digests.
         context.update(&(part.len() as u64).to_le_bytes());
         context.update(part);
     }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn digests_never_change() {
-        // If this fails, names that people wrote down no longer work.
+        // If this fails, names that users have stored no longer work.
         assert_eq!(digest(&[b"server", b"tool"], 8), "twwtn5xb");
         assert_eq!(digest(&[b"servert", b"ool"], 8).len(), 8);
         assert_ne!(digest(&[b"servert", b"ool"], 8), digest(&[b"server", b"tool"], 8));

@@ -1,4 +1,4 @@
-//! Exposed names: valid, unique, and the same whatever order servers come in (TOOL-1, TOOL-2).
+//! Assigns exposed names: valid, unique, and independent of the order of servers (TOOL-1, TOOL-2).
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use super::ServerName;
 use super::digest::{MAX_DIGEST, digest};
 use super::namespace::{DIGEST, Fidelity, Namespaces, head, sanitised};
 
-/// A name that callers see: letters, digits, `_` and `-`, and no longer than models accept.
+/// A name as clients see it: letters, digits, `_` and `-`, no longer than models accept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExposedName(Arc<str>);
 
 impl ExposedName {
-    /// The name as text.
+    /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,50 +36,50 @@ impl fmt::Display for ExposedName {
     }
 }
 
-/// Something of a server that needs a name.
+/// An item that needs an exposed name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NameRequest<'n> {
     /// The server.
     pub server: &'n ServerName,
-    /// The server's own name for it.
+    /// The upstream name.
     pub own: &'n str,
 }
 
-/// What a claim comes to.
+/// The name assigned to an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssignedName {
-    /// The name that callers see.
+    /// The exposed name.
     pub name: ExposedName,
-    /// Why it is not simply prefix, separator and own name.
+    /// Why it is not prefix, separator and upstream name.
     pub adjusted: Option<NameAdjustment>,
 }
 
-/// Why a name is not simply prefix, separator and own name.
+/// Why a name is not prefix, separator and upstream name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAdjustment {
-    /// What it would be: prefix, separator and own name, as long as it comes.
+    /// The plain name: prefix, separator and upstream name, of any length.
     pub plain: Box<str>,
-    /// Why it is not that.
+    /// Why it is not used.
     pub reason: AdjustmentReason,
 }
 
-/// What is wrong with a plain name.
+/// The problem with a plain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdjustmentReason {
-    /// It is longer than names may be.
+    /// It exceeds the length limit.
     TooLong,
-    /// Its own part has no character that names may have.
+    /// Its upstream part has no valid character.
     Unreadable,
-    /// It looks like a name of this other server, whose prefix is longer.
+    /// It starts with the longer prefix of this other server.
     Foreign(ServerName),
-    /// The embedding host has something of that name (TOOL-13).
+    /// The embedding host reserves it (TOOL-13).
     Reserved,
-    /// Something else has the same name.
+    /// Another item has the same name.
     Clash,
 }
 
 impl AdjustmentReason {
-    /// Whether the plain name could mean something else.
+    /// Whether the plain name could mean another item.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Foreign(_) | Self::Reserved | Self::Clash)
     }
@@ -98,11 +98,11 @@ impl fmt::Display for AdjustmentReason {
 }
 
 impl Namespaces {
-    /// Gives every claim a name of its own, in the order of the claims.
+    /// Assigns a unique name to every claim, in the order of the claims.
     ///
-    /// The names do not depend on that order. They depend on other servers in one case only: where
-    /// the user gave two servers the same prefix and both have something of the same name, neither
-    /// gets the plain name.
+    /// The names do not depend on that order. They depend on other servers in one case only: if the
+    /// user gave two servers the same prefix and both have an item of the same name, neither gets
+    /// the plain name.
     pub fn expose(&self, claims: &[NameRequest<'_>]) -> Vec<AssignedName> {
         let mut naming = NameAssignment {
             spaces: self,
@@ -113,7 +113,7 @@ impl Namespaces {
     }
 }
 
-/// Names on their way to becoming unique.
+/// Names that are being made unique.
 struct NameAssignment<'n> {
     spaces: &'n Namespaces,
     drafts: Vec<NameDraft<'n>>,
@@ -125,14 +125,15 @@ struct NameDraft<'n> {
     own: String,
     fidelity: Fidelity,
     name: String,
-    /// The plain name and why it cannot be used.
+    /// The plain name and why it is not used.
     adjusted: Option<NameAdjustment>,
-    /// How often the digest has been lengthened.
+    /// Number of times that the digest was lengthened.
     attempt: usize,
 }
 
 impl NameAssignment<'_> {
-    /// Finds names that several drafts have, and changes some of them; whether there were any.
+    /// Finds names that several drafts have, and changes some of them. Returns whether there were
+    /// any.
     fn settle(&mut self) -> bool {
         let mut holders: HashMap<&str, Vec<usize>> = HashMap::with_capacity(self.drafts.len());
         for (index, draft) in self.drafts.iter().enumerate() {
@@ -149,7 +150,7 @@ impl NameAssignment<'_> {
                 changes.extend(losers.into_iter().map(|index| (index, AdjustmentReason::Clash)));
             }
         }
-        // The order of equal claims is all that is left to tell them apart.
+        // Equal claims differ only in their order.
         changes.sort_by_key(|(index, _)| self.drafts[*index].claim);
         let changed = !changes.is_empty();
         for (order, (index, reason)) in changes.into_iter().enumerate() {
@@ -159,13 +160,13 @@ impl NameAssignment<'_> {
     }
 }
 
-/// Who of several drafts with one name cannot keep it.
+/// The drafts with the same name that cannot keep it.
 fn colliding(drafts: &[NameDraft<'_>], holders: &[usize]) -> Vec<usize> {
     let with_digest: Vec<_> =
         holders.iter().copied().filter(|index| drafts[*index].adjusted.is_some()).collect();
     let others = holders.iter().copied().filter(|index| drafts[*index].adjusted.is_none());
     match with_digest.len() {
-        // Whoever calls something by a name made of a digest does so on purpose.
+        // A plain name that equals one with a digest is no accident, so the plain one changes.
         1 => others.collect(),
         2.. => holders.to_vec(),
         0 => {
@@ -181,7 +182,7 @@ fn colliding(drafts: &[NameDraft<'_>], holders: &[usize]) -> Vec<usize> {
 
 impl<'n> NameDraft<'n> {
     fn new(spaces: &'n Namespaces, claim: NameRequest<'n>) -> Self {
-        // A server that the configuration does not have can only be given its own name.
+        // An unconfigured server has no prefix.
         let start = spaces.space(claim.server).map_or("", |space| &space.start);
         let (own, fidelity) = sanitised(claim.own);
         let name = format!("{start}{own}");
@@ -197,7 +198,7 @@ impl<'n> NameDraft<'n> {
         draft
     }
 
-    /// Takes a name with a digest; with a longer one, if it has one already.
+    /// Adds a digest to the name, or lengthens an existing one.
     fn adjust(&mut self, reason: AdjustmentReason, max_length: usize, order: usize) {
         match &self.adjusted {
             Some(_) => self.attempt += 1,
@@ -226,8 +227,8 @@ impl<'n> NameDraft<'n> {
             Some(NameAdjustment { reason: AdjustmentReason::Foreign(_), .. })
         );
         if is_foreign || own.is_empty() {
-            // The digest stands where the names part, so that no pattern for the other server's
-            // names matches this one.
+            // The digest follows the prefix, so that no pattern for the other server's names
+            // matches this one.
             let start = head(self.start, room);
             let own = head(own, room.saturating_sub(start.len() + 1));
             let joint = if own.is_empty() { "" } else { "_" };

@@ -1,28 +1,28 @@
-//! Which part of all exposed names belongs to which server.
+//! Assigns a part of the exposed namespace to each server, by prefix.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::ServerName;
 use super::digest::digest;
 
-/// Letters of a digest in a name. A billion names would have to be in use before two of them
-/// are likely to share it; if they do, more letters are taken.
+/// Length of a digest in a name. A collision is unlikely below a billion names; on a collision, the
+/// digest is lengthened.
 pub(super) const DIGEST: usize = 8;
 
-/// Letters of a tool's own name that always have room after a shortened prefix.
+/// Characters reserved for the upstream name after a shortened prefix.
 const ROOM_FOR_OWN: usize = 8;
 
-/// Shortest limit on names: room for two digests.
+/// Shortest limit on names: two digests.
 const MIN_LENGTH: usize = 2 * DIGEST;
 
-/// How exposed names are made.
+/// Options for exposed names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameOptions {
-    /// What stands between a server and its own name for something.
+    /// Text between the prefix of a server and the upstream name.
     pub separator: Box<str>,
-    /// How long a name may be.
+    /// Maximum length of a name.
     pub max_length: usize,
-    /// Names that belong to the embedding host (TOOL-13).
+    /// Names reserved by the embedding host (TOOL-13).
     pub reserved: BTreeSet<Box<str>>,
 }
 
@@ -32,18 +32,18 @@ impl Default for NameOptions {
     }
 }
 
-/// How much of a text survived the way into a name.
+/// How much of a text a sanitized name keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fidelity {
-    /// All of it.
+    /// The unchanged text.
     Verbatim,
-    /// Some characters stand for others.
+    /// Some characters are replaced.
     Mapped,
-    /// Nothing that could be read.
+    /// No valid character.
     Lost,
 }
 
-/// A text in characters that names may have: every run of others becomes one `_`.
+/// Sanitizes a text for names: every run of invalid characters becomes one `_`.
 pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
     if text.chars().all(fits) && !text.is_empty() {
@@ -63,16 +63,16 @@ pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
     (clean, if readable { Fidelity::Mapped } else { Fidelity::Lost })
 }
 
-/// The start of a text, of at most this many bytes.
+/// The first bytes of a text, at most `length`.
 pub(super) fn head(text: &str, length: usize) -> &str {
     text.split_at_checked(text.floor_char_boundary(length)).map_or(text, |(head, _)| head)
 }
 
-/// The namespaces of all servers of a configuration, whether they are up, down or switched off.
+/// The namespaces of all servers of a configuration, whether they are up, down or disabled.
 ///
 /// Every exposed name belongs to the server with the longest prefix that it starts with. So no
-/// server can take a name that looks like another's, and what a name is depends on the
-/// configuration only: not on which servers are up, nor on what tools the others have.
+/// server can take a name that looks like another's, and names depend only on the configuration:
+/// not on which servers are up, nor on the tools of other servers.
 ///
 /// ```
 /// use trunkline::name::{NameRequest, NameOptions, Namespaces, ServerName};
@@ -83,7 +83,7 @@ pub(super) fn head(text: &str, length: usize) -> &str {
 /// let names = spaces.expose(&[
 ///     NameRequest { server: &google, own: "search" },
 ///     NameRequest { server: &drive, own: "search" },
-///     // Looks like one of the other server's, so it gets a name nobody can mistake.
+///     // Looks like a name of the other server, so it gets an unambiguous one.
 ///     NameRequest { server: &google, own: "drive_search" },
 /// ]);
 /// assert_eq!(names[0].name.as_str(), "google_search");
@@ -94,13 +94,13 @@ pub(super) fn head(text: &str, length: usize) -> &str {
 pub struct Namespaces {
     pub(super) options: NameOptions,
     spaces: BTreeMap<ServerName, Namespace>,
-    /// What the names of each server start with, and one server it belongs to.
+    /// The start of each server's names, and one server that has it.
     owners: HashMap<Box<str>, ServerName>,
     /// The lengths of those starts, the longest first.
     lengths: Vec<usize>,
 }
 
-/// What the names of one server start with.
+/// The namespace of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Namespace {
     /// Prefix and separator; empty for bare names.
@@ -109,7 +109,7 @@ pub(super) struct Namespace {
     adjusted: bool,
 }
 
-/// A prefix on its way to becoming unique.
+/// A prefix that is being made unique.
 struct PrefixDraft<'s> {
     server: &'s ServerName,
     prefix: String,
@@ -118,7 +118,7 @@ struct PrefixDraft<'s> {
 }
 
 impl Namespaces {
-    /// The namespaces of all servers, each with the prefix the user gave it, if one was given.
+    /// Creates the namespaces of all servers, each with the prefix of its configuration, if any.
     pub fn new<'s>(
         mut options: NameOptions,
         servers: impl IntoIterator<Item = (&'s ServerName, Option<&'s str>)>,
@@ -157,39 +157,39 @@ impl Namespaces {
         self.spaces.len() > 1
     }
 
-    /// What stands between a prefix and what follows it.
+    /// Text between a prefix and the upstream name.
     pub fn separator(&self) -> &str {
         &self.options.separator
     }
 
-    /// Whether the embedding host has something of this name itself.
+    /// Whether the embedding host reserves this name.
     pub fn is_reserved(&self, name: &str) -> bool {
         self.options.reserved.contains(name)
     }
 
-    /// Whether a name is as long as names are that had to be shortened.
+    /// Whether a name has the length of shortened names.
     pub(crate) fn may_be_shortened(&self, name: &str) -> bool {
         name.len() >= self.options.max_length
     }
 
-    /// What goes before the names of a server; empty if nothing does.
+    /// The prefix of a server's names; may be empty.
     pub fn prefix(&self, server: &ServerName) -> Option<&str> {
         let space = self.spaces.get(server)?;
         Some(&space.prefix)
     }
 
-    /// Servers whose prefix had to differ from the name, because another server has the same.
+    /// Servers whose prefix differs from their name, because another server has the same.
     pub fn adjusted(&self) -> impl Iterator<Item = (&ServerName, &str)> {
         let adjusted = self.spaces.iter().filter(|(_, space)| space.adjusted);
         adjusted.map(|(server, space)| (server, &*space.prefix))
     }
 
-    /// The server whose names a name looks like one of.
+    /// The server in whose namespace a name is.
     pub fn owner(&self, name: &str) -> Option<&ServerName> {
         self.other_owner(name, "").or_else(|| self.owners.get(""))
     }
 
-    /// All servers whose names a name looks like one of: several may have one prefix.
+    /// All servers in whose namespace a name is: several may share a prefix.
     pub fn owners(&self, name: &str) -> Vec<&ServerName> {
         let Some(prefix) = self.owner(name).and_then(|owner| self.prefix(owner)) else {
             return Vec::new();
@@ -201,13 +201,13 @@ impl Namespaces {
         self.spaces.get(server)
     }
 
-    /// The server of a longer prefix that a name starts with.
+    /// The server with a longer prefix that a name starts with.
     pub(super) fn other_owner(&self, plain: &str, start: &str) -> Option<&ServerName> {
         let longer = self.lengths.iter().take_while(|length| **length > start.len());
         longer.filter(|length| **length < plain.len()).find_map(|length| {
-            // The name is foreign text: a prefix may end inside one of its characters.
+            // The name is arbitrary text: a prefix length may fall inside a character.
             let candidate = plain.get(..*length)?;
-            // Hashing is dear; most lengths fall between two characters of somebody's name.
+            // Hashing is expensive; most lengths do not end at a separator.
             candidate.ends_with(&*self.options.separator).then(|| self.owners.get(candidate))?
         })
     }
@@ -229,7 +229,7 @@ impl<'s> PrefixDraft<'s> {
         draft
     }
 
-    /// The prefix with a digest of the whole name after as much of it as has room.
+    /// The start of the prefix with a digest of the whole server name.
     fn marked(&self, limit: usize) -> String {
         let digest = digest(&[self.server.as_str().as_bytes()], DIGEST);
         let head = match self.fidelity {
@@ -247,7 +247,7 @@ impl Namespace {
     }
 }
 
-/// How long a prefix may be, so that a digest and something to read fit after it.
+/// Maximum length of a prefix, so that a digest and a readable part fit after it.
 fn prefix_limit(options: &NameOptions) -> usize {
     let after = options.separator.len() + ROOM_FOR_OWN + 1 + DIGEST;
     options.max_length.saturating_sub(after).max(options.max_length / 4)

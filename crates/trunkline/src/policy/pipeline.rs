@@ -1,4 +1,4 @@
-//! The rules one by one, in the order in which they are asked.
+//! The rules of the policy, in the order of evaluation.
 
 use super::Verdict;
 use super::caller::{Caller, CallerLimit};
@@ -8,14 +8,14 @@ use super::toggles::Toggle;
 use crate::catalog::{Availability, CatalogServer, Entry, ItemKind};
 use crate::config::{Access, AccessOverride, AgentPattern, Location, Trust, deciding_pattern};
 
-/// What is asked: may this caller have this entry?
+/// The input of the rules: a caller and an entry.
 pub(super) struct PolicyQuery<'r> {
     server: Option<&'r ServerRules>,
     caller: &'r Caller,
     entry: &'r Entry,
 }
 
-/// A rule: one that is the same for every limit of the caller, or one that each of them has to pass.
+/// A rule that is evaluated once, or once per limit of the caller.
 pub(super) enum PolicyRule {
     Once(for<'r> fn(&PolicyQuery<'r>) -> RuleAnswer<'r>),
     PerLimit(for<'r> fn(&PolicyQuery<'r>, &'r CallerLimit) -> RuleAnswer<'r>),
@@ -24,7 +24,7 @@ pub(super) enum PolicyRule {
 pub(super) type RuleAnswer<'r> = (Verdict, Reason<'r>);
 
 impl PolicyRule {
-    /// The answers of the rule: one, or one for each limit.
+    /// The verdicts of the rule: one, or one per limit.
     pub(super) fn answers<'r>(
         &self,
         question: &PolicyQuery<'r>,
@@ -44,8 +44,8 @@ impl PolicyRule {
     }
 }
 
-/// All rules. Whether the server can be called comes last: a caller who may not know of a tool must
-/// not learn that its server is down.
+/// All rules. Availability comes last: a caller that may not see a tool must not learn that its
+/// server is down.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "a method is for one lifetime only")]
 pub(super) const STEPS: &[PolicyRule] = &[
     PolicyRule::Once(|question| question.server()),
@@ -92,8 +92,8 @@ impl<'r> PolicyQuery<'r> {
         }
     }
 
-    /// Each limit by itself has to name what it admits of an untrusted server: the bundle of another
-    /// limit is no list of this one.
+    /// Each limit must itself name the items that it admits of an untrusted server: a bundle of
+    /// another limit does not count.
     fn trust(&self, limit: &'r CallerLimit) -> RuleAnswer<'r> {
         let Some(server) = self.server else { return not_configured(Rule::Trust) };
         let place = server.places.trust.as_ref();
@@ -197,7 +197,7 @@ impl<'r> PolicyQuery<'r> {
         for bundle in limit.bundles_of(&self.entry.server().name) {
             found = Some(&bundle.location);
             let lists = &bundle.lists;
-            // Every bundle has to allow it: several lists allow what they have in common.
+            // Every bundle must allow it: several lists allow their intersection.
             if lists.allow.is_some() && !lists.names(self.entry.name()) {
                 let place = lists.places.allow.as_ref().unwrap_or(&bundle.location);
                 return hide(rule, Finding::NotInBundle(&bundle.name), Some(place));
@@ -249,8 +249,8 @@ impl<'r> PolicyQuery<'r> {
         self.entry.kind() == ItemKind::Tool
     }
 
-    /// Whether a pattern means this entry. What a name would be without its digest counts as well,
-    /// to take away; to include, only if it cannot mean anything else.
+    /// Whether a pattern matches this entry. The name without its digest counts as well: always to
+    /// exclude, and to include only if it is unambiguous.
     fn is_matched_by(&self, AgentPattern { pattern, .. }: &AgentPattern) -> bool {
         if pattern.matches(self.entry.scope()) {
             return true;
@@ -262,7 +262,7 @@ impl<'r> PolicyQuery<'r> {
     }
 }
 
-/// Why nothing of a server can be had now, if it is down.
+/// The reason why a server is unavailable, if it is down.
 pub(crate) fn unavailable(server: &CatalogServer) -> Option<Reason<'_>> {
     match &server.availability {
         Availability::Available => None,

@@ -1,33 +1,33 @@
-//! Why a rule says what it says, in words and with the place it was written at.
+//! Reasons for policy decisions, with their text and the location of the rule.
 
 use std::fmt;
 
 use crate::config::{Access, Location};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
-/// Which rule it is.
+/// A rule of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// The server is in the configuration and switched on (TOOL-8).
+    /// The server is configured and enabled (TOOL-8).
     Server,
-    /// The server is switched on in this conversation (TOOL-9).
+    /// The server is enabled in this conversation (TOOL-9).
     Conversation,
-    /// Nothing of an untrusted server is seen unless a list names it (TOOL-10).
+    /// Items of an untrusted server are hidden unless a list names them (TOOL-10).
     Trust,
-    /// The lists of the server.
+    /// The allow and deny lists of the server.
     ServerLists,
-    /// What writes is guarded (TOOL-5).
+    /// Tools that write are restricted (TOOL-5).
     Access,
     /// The bundles of the caller (BUN-2).
     Bundles,
     /// The patterns of the agent (TOOL-6).
     Agent,
-    /// The server can be called (TOOL-8).
+    /// The server is available (TOOL-8).
     Available,
 }
 
 impl Rule {
-    /// The word for it.
+    /// The rule as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -42,35 +42,35 @@ impl Rule {
     }
 }
 
-/// Why a rule says what it says.
+/// The reason for a rule's verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Reason<'r> {
     pub(super) rule: Rule,
     pub(super) finding: Finding<'r>,
     pub(super) location: Option<&'r Location>,
-    /// The limit that the rule was asked about.
+    /// The limit of the caller that the rule was evaluated for.
     pub(super) limit: Option<&'static str>,
 }
 
-/// The access rule that applies, and what set it.
+/// The access rule that applies, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AccessRule<'r> {
     pub(super) access: Access,
     pub(super) source: AccessSource<'r>,
 }
 
-/// What sets an access rule.
+/// The source of an access rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccessSource<'r> {
     /// The configuration, or its default.
     Configuration,
-    /// The caller, for this run.
+    /// An option of this run.
     Run,
     /// The embedding host.
     Host,
     /// A limit of the caller, such as that of a token.
     Limit,
-    /// The agent that asks.
+    /// The agent of the caller.
     Agent(&'r AgentName),
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for AccessRule<'_> {
     }
 }
 
-/// What a rule found.
+/// The finding of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding<'r> {
     NotConfigured,
@@ -130,22 +130,22 @@ impl<'r> Reason<'r> {
         Self { rule, finding, location, limit: None }
     }
 
-    /// Which rule it is.
+    /// The rule.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// Where the rule was written; absent for a default.
+    /// Location of the rule; `None` for a default.
     pub fn location(&self) -> Option<&'r Location> {
         self.location
     }
 
-    /// The limit that it is about, by the name in [`Limit::name`](super::Limit::name).
+    /// The limit that the reason is about, by the name in [`Limit::name`](super::Limit::name).
     pub fn limit(&self) -> Option<&'static str> {
         self.limit
     }
 
-    /// The server that is down, if that is what it says.
+    /// The unavailable server, if the reason is that a server is down.
     pub fn unavailable(&self) -> Option<&'r ServerName> {
         match self.finding {
             Finding::Down(server, _) => Some(server),
@@ -153,7 +153,8 @@ impl<'r> Reason<'r> {
         }
     }
 
-    /// Whether a list denies it or a pattern excludes it, rather than that nothing names it.
+    /// Whether an explicit deny list or exclusion hides the item, rather than a missing allow
+    /// entry.
     pub(crate) fn excludes(&self) -> bool {
         matches!(
             self.finding,
@@ -161,8 +162,7 @@ impl<'r> Reason<'r> {
         )
     }
 
-    /// The access rule that would show what this hides, where the configuration or this run sets
-    /// another.
+    /// The access that would show the item, where the configuration or this run sets another.
     pub fn needed_access(&self) -> Option<Access> {
         let (rule, needed) = match self.finding {
             Finding::Writes(rule) => (rule, Access::ReadWrite),
@@ -172,7 +172,7 @@ impl<'r> Reason<'r> {
         matches!(rule.source, AccessSource::Configuration | AccessSource::Run).then_some(needed)
     }
 
-    /// How to allow what this hides.
+    /// How to allow the hidden item.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self.finding {
             Finding::NotConfigured => "add the server to the configuration",
@@ -210,7 +210,7 @@ impl AccessSource<'_> {
         }
     }
 
-    /// How to allow a tool that does not declare, or is not believed, that it only reads.
+    /// How to allow a tool that is not declared read-only, or whose declaration is not trusted.
     fn hint_for_undeclared(self) -> &'static str {
         match self {
             Self::Configuration => "set `\"access\": \"read-only\"` on the server",
@@ -239,7 +239,7 @@ impl fmt::Display for Reason<'_> {
 }
 
 impl Finding<'_> {
-    /// What it says, if that is always the same.
+    /// The text of the finding, where it is constant.
     fn words(self) -> &'static str {
         match self {
             Self::NotConfigured => "its server is not in the configuration",

@@ -1,4 +1,4 @@
-//! Which servers one conversation uses (TOOL-9).
+//! Toggles that switch servers on or off for one conversation (TOOL-9).
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,24 @@ use serde_json::{Value, json};
 use crate::config::{ConversationToggles, Location};
 use crate::name::ServerName;
 
-/// Whether a server is used in one conversation (TOOL-9).
+/// Whether a server is on in one conversation (TOOL-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Toggle {
-    /// As the configuration says.
+    /// As configured.
     On,
-    /// Not at all.
+    /// Off in this conversation.
     Off,
 }
 
-/// Which servers are switched off in one conversation. None is, to begin with; what the
-/// configuration switches off stays off.
+/// The toggles of one conversation. By default no server is switched off; a server that is disabled
+/// in the configuration stays disabled.
 ///
-/// To be kept, they are written as `{"servers": {"github": false}}`; what
-/// [`parse_toggles`](crate::config::parse_toggles) reads of that also knows where each
-/// was written.
+/// Stored as `{"servers": {"github": false}}`; toggles from
+/// [`parse_toggles`](crate::config::parse_toggles) also have locations.
 #[derive(Clone, Debug, Default)]
 pub struct Toggles {
     servers: BTreeMap<ServerName, Toggle>,
-    /// Whether servers without a switch are off: switches that cannot be read may be theirs.
+    /// Whether servers without a toggle are off, because unreadable toggles may be theirs.
     has_unreadable: bool,
     places: BTreeMap<ServerName, Location>,
 }
@@ -37,23 +36,23 @@ impl Toggles {
         self.places.remove(server);
     }
 
-    /// How a server is switched.
+    /// The toggle of a server.
     pub fn get(&self, server: &ServerName) -> Toggle {
         let other = if self.has_unreadable { Toggle::Off } else { Toggle::On };
         self.servers.get(server).copied().unwrap_or(other)
     }
 
-    /// Where a switch was written, if it was read.
+    /// The location of a toggle, if it was parsed.
     pub fn location(&self, server: &ServerName) -> Option<&Location> {
         self.places.get(server)
     }
 
-    /// Every switch that was ever used.
+    /// All explicit toggles.
     pub fn iter(&self) -> impl Iterator<Item = (&ServerName, Toggle)> {
         self.servers.iter().map(|(server, switch)| (server, *switch))
     }
 
-    /// As they are kept.
+    /// The stored form.
     pub fn to_json(&self) -> Value {
         let switch = |(server, switch): (&ServerName, Toggle)| {
             (server.as_str().to_owned(), Value::from(switch == Toggle::On))
@@ -63,7 +62,7 @@ impl Toggles {
 }
 
 impl PartialEq for Toggles {
-    /// Where they were written makes no difference.
+    /// Ignores locations.
     fn eq(&self, other: &Self) -> bool {
         self.servers == other.servers && self.has_unreadable == other.has_unreadable
     }
@@ -72,7 +71,7 @@ impl PartialEq for Toggles {
 impl Eq for Toggles {}
 
 impl From<&ConversationToggles> for Toggles {
-    /// Where the conversation has errors, every server is off.
+    /// If the conversation has errors, every server is off.
     fn from(conversation: &ConversationToggles) -> Self {
         let has_unreadable = conversation.diagnostics.iter().any(|found| found.is_error(false));
         let mut switches = Self { has_unreadable, ..Self::default() };

@@ -1,50 +1,50 @@
-//! Takes secrets out of text, in the forms in which programs print them.
+//! Masks secrets in text, in the forms in which programs print them.
 //!
-//! A secret is found as it is; with any of its characters escaped as in JSON (`\u0041`, `\/`, `\"`),
-//! as in C and Python (`\x41`) or percent-encoded; and in Base64 of either alphabet, also inside of
-//! longer Base64. Other encodings (hexadecimal, compression, encryption) are not found.
+//! A secret is found verbatim; with any of its characters escaped as in JSON (`\u0041`, `\/`,
+//! `\"`), as in C and Python (`\x41`) or percent-encoded; and in Base64 of either alphabet, also
+//! inside longer Base64. Other encodings (hexadecimal, compression, encryption) are not found.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::config::{MASK, Secret};
 
-/// Shortest secret that is looked for in what a process says; shorter ones would blot out ordinary
-/// words.
+/// Shortest secret that is masked; shorter ones would mask ordinary words.
 const SHORTEST_SECRET: usize = 6;
 
-/// Shortest beginning of a secret that is masked where a text has been cut off.
+/// Shortest prefix of a secret that is masked at the end of a truncated text.
 const SHORTEST_BEGINNING: usize = 4;
 
-/// Shortest part of an encoded secret that is looked for. It is the same wherever the secret stands in
-/// what was encoded, and 36 bits are not there by chance.
+/// Shortest part of a Base64-encoded secret that is masked. It does not depend on the position of
+/// the secret in the encoded data, and 36 bits do not match by chance.
 const SHORTEST_BASE64: usize = 6;
 
-/// Bytes of a secret that is looked for in Base64, and how many are: a file that is referred to may be
-/// long, and may have many lines.
+/// Maximum size and number of secrets that are searched in Base64: a referenced file may be long,
+/// and may have many lines.
 const MAX_ENCODED_BYTES: usize = 16 * 1024;
 const MAX_ENCODED_SECRETS: usize = 200;
 
-/// Words of a secret that are looked for alone: `Bearer` and what it bears. A script, say, is made of
-/// ordinary words.
+/// Maximum number of words of a secret that are also masked one by one: `Bearer` and its token.
+/// Longer texts, such as scripts, consist of ordinary words.
 const MAX_WORDS: usize = 3;
 
 /// The secrets of a server.
 #[derive(Clone, Default)]
 pub(crate) struct SecretMask {
-    /// What is looked for in a text and in what its escapes stand for.
+    /// Searched in the text and in its unescaped forms.
     plain: Vec<Secret>,
-    /// What is looked for in a text only.
+    /// Searched in the text only.
     encoded: Vec<Secret>,
 }
 
 impl SecretMask {
-    /// A mask for secrets, and for each line and word of them, of at least [`SHORTEST_SECRET`] bytes.
+    /// Creates a mask for secrets, and for each of their lines and words, of at least
+    /// [`SHORTEST_SECRET`] bytes.
     pub(super) fn with_parts(secrets: impl IntoIterator<Item = Secret>) -> Self {
         Self::new(secrets.into_iter().flat_map(|secret| parts(&secret)), SHORTEST_SECRET)
     }
 
-    /// A mask for secrets that have at least so many bytes.
+    /// Creates a mask for secrets of at least `shortest` bytes.
     pub(super) fn new(secrets: impl IntoIterator<Item = Secret>, shortest: usize) -> Self {
         let mut plain: Vec<Secret> = Vec::new();
         for secret in secrets.into_iter().flat_map(with_small_letters) {
@@ -58,7 +58,7 @@ impl SecretMask {
         Self { plain, encoded }
     }
 
-    /// A text without the secrets.
+    /// The text with secrets masked.
     pub(crate) fn masked(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut position = 0;
@@ -71,14 +71,14 @@ impl SecretMask {
         shown
     }
 
-    /// Whether there is a secret in a text.
+    /// Whether a text contains a secret.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         !self.ranges(text, TextEnd::Whole).is_empty()
     }
 
-    /// A JSON text with the secrets masked in its strings, names of members included; nothing if there
-    /// is none. Strings of the outermost object are left alone where `spares_outermost` says so: those
-    /// of a message are the protocol's.
+    /// A JSON text with the secrets masked in its strings, including member names; `None` if it
+    /// contains none. With `spares_outermost`, strings of the outermost object are unchanged: in a
+    /// message, they are the protocol's.
     pub(crate) fn masked_json(&self, text: &str, spares_outermost: bool) -> Option<String> {
         if self.plain.is_empty() {
             return None;
@@ -112,7 +112,7 @@ impl SecretMask {
         })
     }
 
-    /// Where secrets stand in a text, in order, none touching the next.
+    /// The ranges of secrets in a text, in order, without adjacent ones.
     pub(super) fn ranges(&self, text: &str, end: TextEnd) -> Vec<(usize, usize)> {
         if self.plain.is_empty() {
             return Vec::new();
@@ -132,7 +132,7 @@ impl SecretMask {
         ranges.sort_unstable();
         let mut joined: Vec<(usize, usize)> = Vec::new();
         for (start, stop) in ranges {
-            // A match in the middle of a character is none of a text.
+            // A match may start or end inside a character.
             let (start, stop) = (text.floor_char_boundary(start), text.ceil_char_boundary(stop));
             match joined.last_mut() {
                 Some(last) if start <= last.1 => last.1 = last.1.max(stop),
@@ -142,7 +142,7 @@ impl SecretMask {
         joined
     }
 
-    /// Where the longest beginning of a secret starts that a text ends with.
+    /// Start of the longest prefix of a secret at the end of a text.
     fn beginning_at_end(&self, text: &[u8]) -> Option<usize> {
         let longest = |secret: &Secret| {
             let secret = secret.expose().as_bytes();
@@ -156,7 +156,7 @@ impl SecretMask {
     }
 }
 
-/// Where the content of a JSON string ends that starts at a place.
+/// End of the content of a JSON string that starts at `start`.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut position = start;
     while let Some(byte) = text.get(position) {
@@ -169,7 +169,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     position.min(text.len())
 }
 
-/// Whether a text ends where it is cut off.
+/// Whether a text is complete or truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextEnd {
     Whole,
@@ -185,7 +185,7 @@ fn find(secrets: &[Secret], text: &[u8], mut found: impl FnMut(usize, usize)) {
     }
 }
 
-/// A secret and, if it has several lines or words, each of them: that is how they are printed.
+/// A secret and each of its lines and words, because they may be printed separately.
 fn parts(secret: &Secret) -> Vec<Secret> {
     let text = secret.expose();
     let words = text.split_whitespace().filter(|_| text.split_whitespace().count() <= MAX_WORDS);
@@ -194,19 +194,19 @@ fn parts(secret: &Secret) -> Vec<Secret> {
     parts.map(Secret::new).collect()
 }
 
-/// A secret, and the same in small letters: names of hosts are written so.
+/// A secret and its lower-case form, in which host names are printed.
 fn with_small_letters(secret: Secret) -> impl Iterator<Item = Secret> {
     let small = secret.expose().to_ascii_lowercase();
     let small = (small != secret.expose()).then(|| Secret::new(small));
     std::iter::once(secret).chain(small)
 }
 
-/// What Base64 of any text with the secret in it has in common, for each place in which it can stand.
+/// The part that any Base64 of a text with the secret has in common, for each alignment.
 fn base64_forms(secret: &str) -> Vec<Secret> {
     let mut forms = Vec::new();
     for before in 0..3 {
         let text = [vec![0; before], secret.as_bytes().to_vec()].concat();
-        // Characters that also depend on what stands before and after.
+        // Excludes characters that depend on adjacent bytes.
         let (first, last) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
         for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
             let common = encoded.get(first..last).filter(|it| it.len() >= SHORTEST_BASE64);
@@ -217,16 +217,16 @@ fn base64_forms(secret: &str) -> Vec<Secret> {
     forms
 }
 
-/// Which escapes are taken for what they stand for.
+/// The escapes that are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EscapeStyle {
-    /// None: a secret may hold what looks like one.
+    /// None: a secret may contain text that looks like an escape.
     Kept,
-    /// Those that begin with a backslash.
+    /// Backslash escapes.
     Backslash,
-    /// Those that begin with a percent sign.
+    /// Percent-encoding.
     Percent,
-    /// Both: an address in JSON.
+    /// Both: a URL in JSON.
     Both,
 }
 
@@ -242,15 +242,15 @@ impl EscapeStyle {
     }
 }
 
-/// A text with its escapes taken for what they stand for.
+/// A text with its escapes decoded.
 struct UnescapedText {
     bytes: Vec<u8>,
-    /// Where each byte and the end are in the text; nothing if that is at the same places.
+    /// Position in the text of each byte and of the end; `None` if unchanged.
     places: Option<Vec<usize>>,
 }
 
 impl UnescapedText {
-    /// Nothing if there are no such escapes in the text, so that there is nothing new to see.
+    /// Decodes the escapes; `None` if there are none.
     fn new(text: &str, escapes: EscapeStyle) -> Option<Self> {
         let source = text.as_bytes();
         if escapes == EscapeStyle::Kept {
@@ -301,14 +301,14 @@ impl UnescapedText {
     }
 }
 
-/// What an escape stands for.
+/// A decoded escape.
 #[derive(Clone, Copy)]
 enum EscapedUnit {
     Byte(u8),
     Character(char),
 }
 
-/// What an escape stands for whose first byte is this, and how many bytes it has after that.
+/// Decodes the escape that begins with `first`. Returns the number of bytes after that.
 fn escape(first: u8, after: &[u8]) -> Option<(EscapedUnit, usize)> {
     if first == b'%' {
         return Some((EscapedUnit::Byte(u8::try_from(hexadecimal(after.get(..2)?)?).ok()?), 2));
@@ -324,7 +324,7 @@ fn escape(first: u8, after: &[u8]) -> Option<(EscapedUnit, usize)> {
             let high = hexadecimal(after.get(..4)?)?;
             match char::from_u32(high) {
                 Some(character) => (EscapedUnit::Character(character), 5),
-                // The first of two halves.
+                // A high surrogate.
                 None => {
                     let low = after.get(4..)?.strip_prefix(b"\\u")?;
                     let low = hexadecimal(low.get(..4)?)?;
@@ -419,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Names of hosts are compared, and so printed, in small letters.
+    /// Host names are compared, and so printed, in lower case.
     #[test]
     fn secrets_in_small_letters_are_masked() {
         let mask = SecretMask::new([Secret::new("Zq7Xkp9mWt")], SHORTEST_SECRET);

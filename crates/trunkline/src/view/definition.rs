@@ -1,5 +1,5 @@
-//! A definition as a caller sees it: another name, a word about its server, and every other byte as
-//! the server wrote it (TOOL-3).
+//! Definitions as a caller sees them: with the exposed name, a note about the server, and every
+//! other byte unchanged (TOOL-3).
 
 use super::{DescriptionStyle, View};
 use crate::catalog::{Entry, ItemKind, LookupWork};
@@ -7,11 +7,11 @@ use crate::config::Trust;
 use crate::item::app_links;
 use crate::message::Raw;
 
-/// Most work of the links in one definition, in units of about a nanosecond: a list has thousands of them.
+/// Limit on link lookups in one definition, in units of about a nanosecond: a list has thousands of
+/// definitions.
 const MAX_LINK_WORK: u64 = 50_000;
 
-/// The definition of an entry under its exposed name, with links to views of MCP Apps as callers know
-/// them.
+/// The definition of an entry under its exposed name, with exposed URIs in links to MCP Apps views.
 pub(super) fn definition(view: &View, entry: &Entry, describe: DescriptionStyle) -> Raw {
     let mut definition = entry.definition().clone();
     if entry.kind() == ItemKind::Tool && view.catalog().qualifies_uris() {

@@ -5,8 +5,8 @@ use crate::name::{ServerName, parse_qualified_uri};
 use crate::policy::Visibility;
 
 impl View {
-    /// Servers that may have something of this name, by its prefix. Those of which the caller could not
-    /// see it are left out, so that it learns nothing of them.
+    /// Servers that may have an item of this name, by its prefix. Servers whose item the caller
+    /// could not see are left out, so that it learns nothing about them.
     pub fn possible_owners(&self, name: &str) -> Vec<ServerName> {
         let owners = self.catalog().namespaces().owners(name).into_iter();
         let is_possible =

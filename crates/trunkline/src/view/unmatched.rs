@@ -1,4 +1,4 @@
-//! Names that agents and lists were given and that nothing has (TOOL-6).
+//! Names in agents' patterns and in lists that match no item (TOOL-6).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,42 +8,42 @@ use crate::config::{AgentPattern, Location, Suggestions};
 use crate::name::{AgentName, BundleName, ServerName};
 use crate::policy::ListEntry;
 
-/// A plain name among the patterns of an agent that nothing has.
+/// A plain name among the patterns of an agent that no item has.
 #[derive(Clone, Debug)]
 pub struct UnmatchedName<'v> {
     /// The agent.
     pub agent: &'v AgentName,
-    /// The pattern, and where it was written.
+    /// The pattern with its location.
     pub pattern: &'v AgentPattern,
-    /// The server that would have it; absent if it begins like the names of none.
+    /// The server that the prefix belongs to, if any.
     pub server: Option<&'v ServerName>,
-    /// What may have been meant.
+    /// The name that was probably meant.
     pub suggestion: Option<&'v str>,
 }
 
-/// An entry of `allowTools` or `denyTools` that matches nothing of its server.
+/// An entry of `allowTools` or `denyTools` that matches no item of its server.
 #[derive(Clone, Debug)]
 pub struct UnmatchedListEntry<'v> {
-    /// The entry, as it was written.
+    /// The entry as written.
     pub entry: &'v str,
     /// The key of the list: `allowTools` or `denyTools`.
     pub key: &'static str,
     /// The server.
     pub server: &'v ServerName,
-    /// The bundle whose list it is; absent if it is the server's own.
+    /// The bundle of the list; `None` for the server's own.
     pub bundle: Option<&'v BundleName>,
-    /// Where the list was written.
+    /// Location of the list.
     pub location: Option<&'v Location>,
-    /// The own name that was probably meant.
+    /// The upstream name that was probably meant.
     pub suggestion: Option<&'v str>,
-    /// Whether the entry is, or matches, an exposed name; lists hold own names.
+    /// Whether the entry is, or matches, an exposed name; lists contain upstream names.
     pub is_exposed_name: bool,
 }
 
 impl View {
-    /// The plain names among the patterns of the agents that nothing has, although their servers are
-    /// up, and that the embedding host does not have itself. A name that begins like those of no server
-    /// is among them once every server is up.
+    /// The plain names among the agents' patterns that no item has, although their servers are up,
+    /// and that the embedding host does not reserve. A name with the prefix of no server is
+    /// included once every server is up.
     pub fn unmatched_names(&self) -> Vec<UnmatchedName<'_>> {
         let agents = self.caller.agents();
         let patterns = agents.flat_map(|(name, agent)| {
@@ -62,9 +62,9 @@ impl View {
         found
     }
 
-    /// The entries of `allowTools` and `denyTools`, of servers and of bundles, that name nothing of their
-    /// server, once its tools and prompts are known. Patterns are among them only where they match exposed
-    /// names and no own name. URIs are not: a server may have resources that it does not list.
+    /// The entries of `allowTools` and `denyTools`, of servers and bundles, that match no item of
+    /// their server, once its tools and prompts are known. Patterns are included only if they match
+    /// exposed names and no upstream name. URIs are not: a server may have unlisted resources.
     pub fn unmatched_list_entries(&self) -> Vec<UnmatchedListEntry<'_>> {
         let mut known: BTreeMap<&ServerName, ServerNames<'_>> = BTreeMap::new();
         let mut suggestions = Suggestions::default();
@@ -77,8 +77,8 @@ impl View {
         found
     }
 
-    /// The servers with an entry in a list that may be the name of a prompt: they have no such tool, and were
-    /// not asked for their prompts yet.
+    /// The servers with list entries whose prompts (or tools) were not requested yet: an entry may
+    /// be the name of one.
     pub fn servers_with_open_list_entries(&self) -> Vec<ServerName> {
         let is_open = |server: &&CatalogServer| {
             let has_lists = || self.rules.list_entries().iter().any(|it| *it.server == server.name);
@@ -87,8 +87,8 @@ impl View {
         self.catalog.servers().filter(is_open).map(|server| server.name.clone()).collect()
     }
 
-    /// The server that is up, should have something of a name, and has not; nothing inside if no server
-    /// should, and all are up.
+    /// The server that is up and owns the prefix of a name that no item has. The inner `None` means
+    /// that no server owns it, and all are up.
     fn owner_without(&self, name: &str) -> Option<Option<&ServerName>> {
         let spaces = self.catalog.namespaces();
         if spaces.is_reserved(name) || self.has(name) {
@@ -103,7 +103,7 @@ impl View {
         is_up(server).then_some(Some(&server.name))
     }
 
-    /// Whether a tool has this name, or would have it if it were not too long.
+    /// Whether a tool has this name, or would have it without the length limit.
     fn has(&self, name: &str) -> bool {
         self.catalog.get(ItemKind::Tool, name).is_some()
             || self.catalog.entries(ItemKind::Tool).iter().any(|entry| {
@@ -114,7 +114,7 @@ impl View {
     }
 }
 
-/// The tools and prompts of one server; none if they are not known.
+/// The tools and prompts of one server; empty if they are not known.
 struct ServerNames<'v> {
     entries: Vec<&'v Entry>,
     names: HashSet<&'v str>,
@@ -134,7 +134,7 @@ impl<'v> ServerNames<'v> {
         Self { entries, names, is_known }
     }
 
-    /// An entry of a list, if it matches nothing.
+    /// Returns a list entry that matches no item.
     fn unknown(
         &self,
         entry: &ListEntry<'v>,

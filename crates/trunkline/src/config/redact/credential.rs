@@ -1,10 +1,10 @@
-//! What credentials look like, and the names they go by.
+//! Recognizes credentials by their form, and the names that usually hold them.
 
-/// Shortest run of mixed letters and digits that is taken for a credential.
+/// Shortest run of mixed letters and digits that counts as a credential.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Hexadecimal digits, with hyphens between, that are taken for one: an identifier such as a UUID is
-/// the whole secret of many addresses.
+/// Shortest run of hexadecimal digits and hyphens that counts as one: in many URLs, an identifier
+/// such as a UUID is the whole secret.
 const SHORTEST_HEX: usize = 20;
 
 /// Endings of words in names that hold a credential: `API_KEY`, `clientSecret`, `--accesstoken`.
@@ -32,10 +32,10 @@ const SECRET_ENDINGS: &[&str] = &[
 /// Whole words in such names.
 const SECRET_WORDS: &[&str] = &["pat", "pw", "pin", "sig", "basic"];
 
-/// Last words of names that hold something about a credential, and not the credential.
+/// Last words of names that describe a credential without containing it.
 const HARMLESS_LAST_WORDS: &[&str] = &["file", "path", "dir", "name", "id", "url", "type"];
 
-/// How the credentials of well-known services begin.
+/// Prefixes of the credentials of well-known services.
 const SECRET_PREFIXES: &[&str] = &[
     "sk-",
     "sk_",
@@ -71,7 +71,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     words.iter().any(is_secret) && !words.last().is_some_and(is_harmless)
 }
 
-/// The words of a name, in small letters: `API_KEY`, `api-key` and `apiKey` have the same.
+/// The words of a name in lower case: the same for `API_KEY`, `api-key` and `apiKey`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_is_small = false;
@@ -91,8 +91,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a text is like a credential: it has the beginning of one, or a long run of mixed letters
-/// and digits, or of hexadecimal digits and hyphens.
+/// Whether a text looks like a credential: it has a known prefix, a long run of mixed letters and
+/// digits, or one of hexadecimal digits and hyphens.
 pub(crate) fn is_like_credential(text: &str) -> bool {
     let starts_one = |word: &str| SECRET_PREFIXES.iter().any(|prefix| word.starts_with(prefix));
     let boundaries = text.char_indices().filter(|(_, character)| !character.is_alphanumeric());

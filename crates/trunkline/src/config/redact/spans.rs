@@ -1,8 +1,8 @@
-//! Which parts of a configuration text may not be quoted in a message.
+//! Finds the parts of a configuration text that messages must not quote.
 //!
-//! It works on the characters, not on the tree, because the lines most often shown are those that
-//! could not be read. It hides every value but those that stand where values are harmless, and
-//! look it; and every comment. Keys are shown if they are plain.
+//! Works on characters, not on the syntax tree, because the lines most often quoted are those that
+//! could not be parsed. Hides every comment, and every value except those that look harmless in a
+//! place where values are harmless. Shows plain keys.
 
 use super::{
     RedactionInput, argument, is_like_credential, is_plain, is_reference, is_secret_name,
@@ -16,7 +16,7 @@ use crate::config::suggest::Suggestions;
 /// Keys of objects that hold servers, bundles or agents by name.
 const GROUPS: &[&str] = &["mcpServers", "servers", "mcp", "context_servers", "bundles", "agents"];
 
-/// Keys of objects and arrays, inside an entry or at the top, whose values are ours.
+/// Keys of objects and arrays, in an entry or at the top level, with known value types.
 const PARTS: &[&str] = &[
     "transport",
     "timeouts",
@@ -39,7 +39,7 @@ const PARTS: &[&str] = &[
     "enabledTools",
 ];
 
-/// Those of them whose values are names and patterns of what servers have.
+/// Those of them whose values are names and patterns of items.
 const PATTERNS: &[&str] = &[
     "inheritEnv",
     "allowTools",
@@ -76,10 +76,10 @@ const WORDS: &[&str] = &[
     "agents",
 ];
 
-/// Keys whose values are addresses.
+/// Keys whose values are URLs.
 const ADDRESSES: &[&str] = &["url", "serverUrl", "httpUrl", "baseUrl"];
 
-/// Keys whose values are quantities, mostly bounds.
+/// Keys whose values are quantities, mostly limits.
 const QUANTITIES: &[&str] = &[
     "timeout",
     "connect",
@@ -107,10 +107,11 @@ const QUANTITIES: &[&str] = &[
     "context_server_timeout",
 ];
 
-/// Keys whose values are never shown, so that a slip in one of them is none in another.
+/// Keys whose values are never shown. Listed so that a misspelling of one is not taken for another
+/// key.
 const HIDDEN: &[&str] = &["env", "environment", "envFile", "headers", "inputs", "auth", "oauth"];
 
-/// Longest pattern that is shown: two names, or an address.
+/// Longest pattern that is shown: two names, or a URI.
 const LONGEST_PATTERN: usize = 128;
 
 /// Longest argument that is shown, in bytes: a path or a package, not a script.
@@ -119,7 +120,7 @@ const LONGEST_ARGUMENT: usize = 256;
 /// Longest quantity that is shown.
 const LONGEST_QUANTITY: usize = 20;
 
-/// Every part of a configuration text that must not be shown, in order.
+/// All parts of a configuration text that must not be shown, in order.
 pub(crate) fn sensitive_spans(text: &str) -> Vec<Span> {
     let top = OpenContainer { place: Container::Entry, ..OpenContainer::default() };
     let mut finder = SensitiveSpanFinder {
@@ -134,16 +135,16 @@ pub(crate) fn sensitive_spans(text: &str) -> Vec<Span> {
     finder.found
 }
 
-/// What a bracket holds, as far as can be told.
+/// The content of a bracket, as far as it is known.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Container {
     /// Entries by name.
     Group,
-    /// An entry, or the top: keys are ours.
+    /// An entry, or the top level: keys have known meanings.
     Entry,
-    /// Patterns by themselves, with switches.
+    /// Patterns as items, or as keys with toggles.
     Patterns,
-    /// Anything: nothing in it is shown.
+    /// Unknown content, which is never shown.
     #[default]
     Elsewhere,
 }
@@ -152,10 +153,10 @@ enum Container {
 struct OpenContainer {
     place: Container,
     is_array: bool,
-    /// The key whose value comes next, or that this array is the value of: where it stands, so that
-    /// a long key in deep brackets costs nothing.
+    /// The key of the next value, or of this array. Stored as a span, so that a long key in deep
+    /// brackets costs nothing.
     key: Option<Span>,
-    /// Whether the item before, an argument, says that this one is a credential.
+    /// Whether the previous argument announces that this one is a credential.
     is_announced: bool,
 }
 
@@ -165,8 +166,8 @@ struct SensitiveSpanFinder<'a> {
     open: Vec<OpenContainer>,
     found: Vec<Span>,
     suggestions: Suggestions,
-    /// A string was not closed: from there on, what is inside and what is outside of strings can
-    /// no longer be told apart.
+    /// A string was not closed: from there on, the inside and outside of strings cannot be
+    /// distinguished.
     lost: bool,
 }
 
@@ -202,26 +203,26 @@ impl SensitiveSpanFinder<'_> {
         }
     }
 
-    /// The key that the innermost bracket is at.
+    /// The current key of the innermost bracket.
     fn key(&self) -> Option<&str> {
         let key = self.open.last().and_then(|open| open.key)?;
         Some(&self.text[key.range()])
     }
 
-    /// The key that the innermost bracket is at, or the one that it is a slip of.
+    /// The current key of the innermost bracket, or the known key that it is a misspelling of.
     fn meant_key(&mut self) -> Option<&str> {
         let key = self.open.last().and_then(|open| open.key)?;
         let key = &self.text[key.range()];
         let lists = [WORDS, ADDRESSES, QUANTITIES, PARTS, GROUPS, HIDDEN];
         let known = || lists.into_iter().flatten().copied();
-        // A long key is no slip, and may stand over many values.
+        // A long key is no misspelling, and may have many values.
         if key.len() > LONGEST_PATTERN || known().any(|known| known == key) || is_secret_name(key) {
             return Some(key);
         }
         Some(self.suggestions.nearest(key, known()).unwrap_or(key))
     }
 
-    /// Whether the value that comes next is an argument of a program.
+    /// Whether the next value is an argument of a program.
     fn is_argument(&self) -> bool {
         let in_array = self.open.last().is_some_and(|open| open.is_array);
         let key = self.key();
@@ -239,11 +240,11 @@ impl SensitiveSpanFinder<'_> {
             Container::Entry if known(GROUPS) || known(PARTS) => Container::Entry,
             Container::Group if known(&["servers"]) => Container::Group,
             Container::Group => Container::Entry,
-            // The outermost object itself.
+            // The outermost object.
             Container::Entry if key.is_none() => Container::Entry,
             _ => Container::Elsewhere,
         };
-        // Arguments of a program are arguments, however they are written.
+        // An object under `args` is not a list of arguments.
         let place = if known(&["args"]) && !is_array { Container::Elsewhere } else { place };
         let key = if is_array { key } else { None };
         self.open.push(OpenContainer { place, is_array, key, is_announced: false });
@@ -258,7 +259,7 @@ impl SensitiveSpanFinder<'_> {
         self.scanner.advance(1);
     }
 
-    /// Hides a comment, and whatever else starts like one.
+    /// Hides a comment, or other text that starts like one.
     fn comment(&mut self) {
         let start = self.scanner.offset();
         let rest = &self.text[start..];
@@ -296,10 +297,10 @@ impl SensitiveSpanFinder<'_> {
     fn token(&mut self, text: &str, content: Span, is_key: bool) {
         if is_key {
             let innermost = self.innermost();
-            // A second key where a value belongs is a value that somebody wrote a colon after.
+            // A second key in the place of a value is a value with a stray colon after it.
             let is_value = innermost.key.is_some() && !innermost.is_array;
             innermost.key = Some(content);
-            // Only names that somebody has chosen have spaces in them.
+            // Only user-defined names contain spaces.
             let is_harmless = match innermost.place {
                 Container::Patterns => is_pattern(text),
                 Container::Elsewhere => is_plain(text) && !text.contains(' '),
@@ -320,7 +321,7 @@ impl SensitiveSpanFinder<'_> {
         self.forget_key();
     }
 
-    /// Hides a value, or only what of an address is not harmless.
+    /// Hides a value; of a URL or an argument, only the part that may be secret.
     fn value(&mut self, text: &str, content: Span, as_written: bool) {
         let is_address = self.is_ours() && self.key().is_some_and(|key| ADDRESSES.contains(&key));
         let is_announced = self.open.last().is_some_and(|open| open.is_announced);
@@ -330,18 +331,17 @@ impl SensitiveSpanFinder<'_> {
         } else {
             String::new()
         };
-        // What is left of it is a beginning and an end with masks between: hide from the first
-        // mask on.
+        // Masks separate the shown parts: hides from the first mask on.
         let kept = shown.find(MASK).filter(|kept| text.starts_with(&shown[..*kept])).unwrap_or(0);
         self.hide(Span::new(content.start() + kept, content.end()));
     }
 
-    /// Whether the keys in the innermost bracket are ours.
+    /// Whether the keys in the innermost bracket have known meanings.
     fn is_ours(&self) -> bool {
         self.open.last().is_some_and(|open| open.place == Container::Entry)
     }
 
-    /// Whether a value may be shown as it is.
+    /// Whether a value may be shown unchanged.
     fn is_shown(&mut self, text: &str) -> bool {
         if matches!(text, "true" | "false" | "null") || is_reference(text) {
             return true;
@@ -383,7 +383,7 @@ impl SensitiveSpanFinder<'_> {
     }
 }
 
-/// Whether a text is a number, perhaps with a unit.
+/// Whether a text is a number with an optional unit.
 fn is_quantity(text: &str) -> bool {
     let number = text.trim_start_matches('-').trim_end_matches(|it: char| it.is_ascii_alphabetic());
     let unit = text.len() - text.trim_end_matches(|it: char| it.is_ascii_alphabetic()).len();
@@ -394,7 +394,7 @@ fn is_quantity(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a text can be a pattern, or some with commas between, and not a credential.
+/// Whether a text can be a pattern, or several with commas, and not a credential.
 fn is_pattern(text: &str) -> bool {
     let fits = |it: char| it.is_alphanumeric() || "_-.$@/ *!?,:{}+".contains(it);
     !text.is_empty()
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(shown(text), expected);
     }
 
-    /// A pattern that is wrong can be read where it is said to be wrong.
+    /// A message about an invalid pattern shows the pattern.
     #[test]
     fn patterns_are_shown_unless_they_look_like_credentials() {
         let text = r#"{"servers": {"s": {"allowTools": ["a.b", "x://{n}"], "denyTools": ["*", "!w_?"]}},

@@ -1,12 +1,11 @@
-//! Addresses for showing: where they lead, without who goes there and what is asked.
+//! Redacts URLs for display: host and path remain, without user info and query values.
 
 use super::credential::is_like_credential;
 use super::{REFERENCE, is_plain};
 use crate::config::secret::MASK;
 
-/// An address for showing: who signs in, the query's values, the fragment and whatever in the path
-/// is not a plain name are hidden. `judged` is the text with references replaced, as long as the
-/// text.
+/// A URL for display. Hides user info, query values, the fragment, and path segments that are not
+/// plain names. `judged` is the text with references replaced, of the same length.
 pub(super) fn shown(text: &str, judged: &str) -> String {
     let Some((scheme, rest)) = judged.split_once("://") else { return MASK.to_owned() };
     let is_scheme = |it: char| it.is_ascii_alphanumeric() || "+-.".contains(it);
@@ -22,7 +21,7 @@ pub(super) fn shown(text: &str, judged: &str) -> String {
     format!("{}{user}{place}{}", &text[..start], query(&judged[place_end..]))
 }
 
-/// The parts of an address that sign in: who, the password alone, and values of the query.
+/// The secret parts of a URL: user info, the password alone, and query values.
 pub(super) fn secret_parts(text: &str) -> Vec<&str> {
     let Some((_, rest)) = text.split_once("://") else { return Vec::new() };
     let length = user_length(rest);
@@ -34,7 +33,7 @@ pub(super) fn secret_parts(text: &str) -> Vec<&str> {
     [user].into_iter().chain(password).chain(values).filter(|part| !part.is_empty()).collect()
 }
 
-/// How long the part is that says who signs in, its `@` included. A password may hold a slash.
+/// Length of the user info, including its `@`. A password may contain a slash.
 fn user_length(rest: &str) -> usize {
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if let Some(at) = rest[..authority].rfind('@') {
@@ -80,7 +79,7 @@ fn is_name(text: &str) -> bool {
     text.chars().all(plain) && !is_like_credential(text)
 }
 
-/// A query with its names and without its values, and no fragment.
+/// The query with names and without values, and with a masked fragment.
 fn query(text: &str) -> String {
     let (query, fragment) = text.split_once('#').map_or((text, None), |(q, f)| (q, Some(f)));
     let pairs = query.trim_start_matches('?').split('&').map(|pair| match pair.split_once('=') {

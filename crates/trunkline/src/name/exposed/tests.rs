@@ -1,4 +1,4 @@
-//! What must hold for exposed names, by example and for any names at all.
+//! Tests of exposed names, by example and by property.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::{NameOptions, Namespaces};
 use super::*;
 
-/// Servers with their prefixes, and what each of them has.
+/// Servers with their prefixes and items.
 type World = BTreeMap<String, (Option<String>, BTreeSet<String>)>;
 
 fn server(text: &str) -> ServerName {
@@ -21,7 +21,7 @@ fn spaces(world: &World, options: NameOptions) -> Namespaces {
     Namespaces::new(options, servers.iter().map(|(name, prefix)| (name, *prefix)))
 }
 
-/// Every name of a world, by server and own name.
+/// Every name of a world, by server and upstream name.
 fn names(spaces: &Namespaces, world: &World) -> BTreeMap<(String, String), AssignedName> {
     let servers: Vec<_> = world.keys().map(|name| server(name)).collect();
     let mut claims = Vec::new();
@@ -168,7 +168,7 @@ fn the_same_claim_twice_ends() {
     assert_eq!(unique.len(), 3);
 }
 
-/// Texts of few different characters, so that they meet often, and some long ones.
+/// Texts of few different characters, so that they collide often, and some long ones.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "[ab_]{1,4}",
@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!(before, after);
     }
 
-    /// Servers that go down, come back, or change what they have change nobody else's names.
+    /// Servers that go down, return, or change their items do not affect names of others.
     #[test]
     fn names_are_stable_when_other_servers_come_and_go(
         world in worlds(derived()),
@@ -249,8 +249,8 @@ proptest! {
         }
     }
 
-    /// Also when a server leaves the configuration: only what looked like a name of that server,
-    /// or a server that looked like that server, is called otherwise.
+    /// After a server is removed from the configuration, only names that looked like its names, or
+    /// servers that looked like it, change.
     #[test]
     fn names_are_stable_when_the_configuration_changes(
         world in worlds(derived()),
@@ -272,7 +272,7 @@ proptest! {
         }
     }
 
-    /// Server names without the separator never get in each other's way.
+    /// Server names without the separator never affect each other.
     #[test]
     fn plain_server_names_never_change_anything(
         world in btree_map("[a-c-]{1,3}", (derived(), btree_set(text(), 0..6)), 1..7),
@@ -288,7 +288,7 @@ proptest! {
 }
 
 proptest! {
-    /// A caller may send any text as a name; a prefix may end inside one of its characters.
+    /// A caller may send any text as a name; a prefix length may fall inside a character.
     #[test]
     fn any_text_can_be_looked_up(text in "\\PC{0,12}", servers in btree_set("[a-z]{1,6}", 0..4)) {
         let world: World = servers.into_iter().map(|name| (name, (None, BTreeSet::new()))).collect();

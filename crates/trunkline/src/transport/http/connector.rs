@@ -1,4 +1,4 @@
-//! Connections to servers: the name, TCP, a proxy on the way, TLS; all of it within one bound.
+//! Opens connections to servers: DNS, TCP, an optional proxy and TLS, within one timeout.
 
 use std::error::Error as StdError;
 use std::net::SocketAddr;
@@ -27,18 +27,18 @@ use tower_service::Service;
 use super::fair_reader::FairReader;
 use super::proxy::ProxyMatcher;
 
-/// How long a connection is silent before the other side is asked whether it is there. A stream that
-/// is listened to is silent for hours, and would not notice that a network is gone.
+/// Idle time before TCP keepalive probes. A listening stream is silent for hours, and would not
+/// notice a lost network.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// What we are, as servers and proxies are told.
+/// The `User-Agent` for servers and proxies.
 pub(in crate::transport) const OUR_NAME: HeaderValue =
     HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<TokioIo<HttpStream>, BoxError>> + Send>>;
 
-/// Makes connections. Cheap to clone, because the client does so for each request.
+/// Opens connections. Cheap to clone, because the client clones it for each request.
 #[derive(Clone)]
 pub(in crate::transport) struct Connector(Arc<ConnectorInner>);
 
@@ -49,7 +49,7 @@ struct ConnectorInner {
 }
 
 impl Connector {
-    /// A connector that takes no longer than `patience`, whatever is on the way.
+    /// Creates a connector whose connections take at most `patience`, including proxy and TLS.
     pub(in crate::transport) fn new(
         tls: ClientConfig,
         detours: Arc<ProxyMatcher>,
@@ -64,7 +64,7 @@ impl Connector {
 fn tcp(patience: Duration) -> HttpConnector<DnsResolver> {
     let mut http = HttpConnector::new_with_resolver(DnsResolver);
     http.enforce_http(false);
-    // Divided among the addresses of a name, so that one that is silent leaves time for the next.
+    // Divided among the addresses of a host, so that an unresponsive one leaves time for the next.
     http.set_connect_timeout(Some(patience));
     http.set_keepalive(Some(KEEPALIVE));
     http.set_keepalive_interval(Some(KEEPALIVE));
@@ -104,7 +104,7 @@ impl ConnectorInner {
         Ok(HttpStream { is_forwarded: true, ..link })
     }
 
-    /// Through a proxy that passes bytes on, and cannot read them.
+    /// Connects through a tunnelling proxy, which cannot read the bytes.
     async fn tunnel(&self, proxy: &Intercept, server: Uri) -> Result<HttpStream, BoxError> {
         let name = HeaderMap::from_iter([(USER_AGENT, OUR_NAME)]);
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone()).with_headers(name);
@@ -116,7 +116,7 @@ impl ConnectorInner {
     }
 }
 
-/// The way to whoever an address names, server or proxy, with TLS if it says so.
+/// Connects to the server or proxy of a URL, with TLS if its scheme requires it.
 #[derive(Clone)]
 struct DirectConnector {
     http: HttpConnector<DnsResolver>,
@@ -159,10 +159,10 @@ impl Service<Uri> for DirectConnector {
     }
 }
 
-/// A connection that can be used.
+/// An established connection.
 pub(in crate::transport) struct HttpStream {
     transport: PlainOrTls,
-    /// Whether a proxy at the other end reads the requests, and has to be told where they go.
+    /// Whether a forwarding proxy reads the requests, which then need absolute URLs.
     is_forwarded: bool,
     pace: FairReader,
 }
@@ -175,7 +175,7 @@ impl HttpStream {
 
 enum PlainOrTls {
     Plain(TcpStream),
-    /// Over a plain connection, or over one to a proxy that is itself encrypted.
+    /// Over a plain connection, or over an encrypted one to a proxy.
     Encrypted(Box<TlsStream<HttpStream>>),
 }
 
@@ -244,7 +244,7 @@ impl AsyncWrite for HttpStream {
     }
 }
 
-/// Looks names up as the system does, with an error that can be told from others.
+/// Resolves host names with the system resolver, with a distinct error type.
 #[derive(Clone)]
 struct DnsResolver;
 
@@ -266,7 +266,7 @@ impl Service<Name> for DnsResolver {
     }
 }
 
-/// A name has no address.
+/// The host name does not resolve.
 #[derive(Debug)]
 pub(in crate::transport) struct UnknownHost;
 
@@ -278,7 +278,7 @@ impl fmt::Display for UnknownHost {
 
 impl StdError for UnknownHost {}
 
-/// A connection was not ready in time.
+/// The connection was not established in time.
 #[derive(Debug)]
 pub(in crate::transport) struct ConnectTimeout;
 
@@ -290,7 +290,7 @@ impl fmt::Display for ConnectTimeout {
 
 impl StdError for ConnectTimeout {}
 
-/// A proxy is to be spoken to in another way than HTTP.
+/// The proxy URL has a scheme other than HTTP.
 #[derive(Debug)]
 struct UnknownScheme;
 

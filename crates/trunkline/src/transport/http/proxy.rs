@@ -1,4 +1,4 @@
-//! Proxies on the way to servers: which addresses go through which, and what they are told.
+//! Selects the proxy for a URL, and its credentials.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use url::{ParseError, Url};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 
-/// Proxies, by what they are for. Their addresses may hold passwords.
+/// Proxies by URL scheme. Their URLs may contain passwords.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
-    /// The proxy for `http` addresses.
+    /// The proxy for `http` URLs.
     pub http: Option<Secret>,
-    /// The proxy for `https` addresses.
+    /// The proxy for `https` URLs.
     pub https: Option<Secret>,
-    /// Hosts that are reached without one, in the form of the variable `NO_PROXY`.
+    /// Hosts that are reached directly, in the format of the variable `NO_PROXY`.
     pub no_proxy: Option<Box<str>>,
 }
 
-/// The proxies as they are asked: which one stands before an address.
+/// Matches URLs to proxies.
 pub(in crate::transport) struct ProxyMatcher {
     matcher: Matcher,
-    /// Whether there is any, so that where there is none nothing is asked.
+    /// Whether any proxy is configured, to skip matching otherwise.
     exist: bool,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for ProxyMatcher {
 }
 
 impl ProxyMatcher {
-    /// The proxies that are configured, if their addresses are some.
+    /// Creates the matcher; fails if a proxy URL is invalid.
     pub(in crate::transport) fn new(proxies: &Proxies) -> Result<Self, Error> {
         let mut builder = Matcher::builder();
         if let Some(address) = &proxies.http {
@@ -49,18 +49,18 @@ impl ProxyMatcher {
         Ok(Self { matcher: builder.no(exceptions).build(), exist })
     }
 
-    /// Whether a server that cannot be reached may be one that a proxy cannot reach.
+    /// Whether any proxy is configured, which may be the reason why a server is unreachable.
     pub(in crate::transport) fn is_any(&self) -> bool {
         self.exist
     }
 
-    /// The proxy before an address.
+    /// The proxy for a URL.
     pub(in crate::transport) fn proxy_for(&self, address: &Uri) -> Option<Intercept> {
         self.matcher.intercept(address)
     }
 
-    /// What each request to an address has to tell a proxy that passes it on. One that only passes
-    /// bytes on is told when the tunnel is made.
+    /// Credentials for a forwarding proxy, sent with each request to a URL. A tunnelling proxy
+    /// receives them when the tunnel is opened.
     pub(in crate::transport) fn credentials(&self, address: &Uri) -> Option<HeaderValue> {
         if !self.exist || address.scheme_str() != Some("http") {
             return None;
@@ -69,12 +69,12 @@ impl ProxyMatcher {
     }
 }
 
-/// The address of a proxy. It is often written without its scheme.
+/// The URL of a proxy, which is often written without its scheme.
 fn proxy_address(address: &Secret, purpose: &str) -> Result<String, Error> {
     let written = address.expose();
     let url = match Url::parse(written) {
         Ok(url) if url.has_host() => Ok(url),
-        // Without a scheme, `host:8080` looks as if `host` were one.
+        // Without a scheme, `host:8080` parses with `host` as the scheme.
         Ok(_) | Err(ParseError::RelativeUrlWithoutBase) => Url::parse(&format!("http://{written}")),
         Err(error) => Err(error),
     };
@@ -84,13 +84,13 @@ fn proxy_address(address: &Secret, purpose: &str) -> Result<String, Error> {
     }
 }
 
-/// Whether a scheme is one of proxies. Those of SOCKS are, and cannot be used: servers behind such a
-/// proxy are out of reach, but not those it is not for.
+/// Whether a scheme is one of proxies. SOCKS is recognized but not supported: servers behind such a
+/// proxy are unreachable, others are not affected.
 fn is_known(scheme: &str) -> bool {
     matches!(scheme, "http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h")
 }
 
-/// The address is not quoted: it may hold a password.
+/// The URL is not quoted: it may contain a password.
 fn bad_proxy(purpose: &str) -> Error {
     let message = format!("the proxy for {purpose} addresses is not an address itself");
     Error::new(ErrorKind::UnusableValue, message).with_hint("write it as `http://host:port`")
@@ -129,7 +129,7 @@ mod tests {
             "http://b.example/",
             "http://10.1.2.3/",
             "http://[::1]:80/",
-            // There is a proxy for `http` only.
+            // The proxy is for `http` only.
             "https://c.example/",
         ] {
             assert_eq!(proxy_before("proxy", exceptions, address), None, "{address}");
