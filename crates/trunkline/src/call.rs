@@ -145,7 +145,7 @@ pub(crate) struct Route<'v> {
     pub(crate) connection: Arc<Connection>,
     /// Whether the connection is dedicated to this client.
     pub(crate) is_own: bool,
-    /// The shared connection, if this is a further one in the legacy era.
+    /// The shared connection, if `connection` is a further one to its server in the legacy era.
     pub(crate) first: Option<Arc<Connection>>,
     pub(crate) server: Arc<Server>,
     /// The view that the item was resolved in; it also maps URIs.

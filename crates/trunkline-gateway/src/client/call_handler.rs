@@ -68,8 +68,8 @@ impl RelayHandler {
         }
     }
 
-    /// Delivers the completion of a URL elicitation of this session. All calls receive it, before
-    /// their responses.
+    /// Delivers the completion of a URL elicitation of this session. The handlers of all calls
+    /// of the server receive it, before their responses; the session delivers it once.
     fn on_elicitation_complete(&self, notification: &Notification) {
         let (Some(session), Some(server)) = (&self.caller.session, &self.server) else { return };
         if completed_id(notification).is_some_and(|id| session.elicitations.contains(server, &id)) {

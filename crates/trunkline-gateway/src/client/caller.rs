@@ -36,7 +36,7 @@ pub(crate) struct Caller {
 /// Limits how long a caller receives messages without a new request.
 #[derive(Clone)]
 pub(crate) enum Lease {
-    /// Valid as long as the request itself.
+    /// The request itself, which does not expire.
     Asked,
     /// Valid until the token is revoked, renamed or rescoped.
     Token(TokenLease),

@@ -24,11 +24,11 @@ use crate::request::errors::invalid;
 use crate::request::response::RpcResult;
 
 /// Wait limit of a call that blocks others: while it waits, the server requests of other calls
-/// cannot be attributed. It is enough for a user who sees the request.
+/// cannot be attributed. A user who sees the request responds within it.
 const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 
 /// Maximum number of parked calls. At the limit, the oldest call of the principal that has most is
-/// evicted, unless that is the principal of the new one.
+/// evicted; a new call of that principal itself is refused.
 const MAX_PARKED: usize = 1000;
 
 /// The final result of a call.
@@ -319,7 +319,7 @@ impl ParkedCalls {
             .for_each(|inputs| inputs.shorten_wait());
     }
 
-    /// Cancels calls whose clients did not retry in time.
+    /// Cancels calls whose clients did not retry in time, and so notifies their servers.
     pub(crate) fn sweep(&self, now: Instant) {
         let mut calls = self.lock();
         let given_up: Vec<_> =

@@ -11,7 +11,7 @@ use crate::protocol::meta::RETRY;
 pub enum NoResult {
     /// Its server is down or unreachable.
     Unreachable,
-    /// Its server returned no result, or the call was refused before.
+    /// Its server was reached and returned no result, or the call was refused before.
     Failed,
     /// Its server is no longer configured.
     Removed,

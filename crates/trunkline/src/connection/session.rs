@@ -84,7 +84,7 @@ pub(super) struct SessionRequest {
     pub(super) params: Option<Raw>,
     /// The revision of the tool list that the request requires.
     pub(super) within: Option<u64>,
-    /// Absolute deadline for the response.
+    /// Deadline for the response, including the time before it is sent.
     pub(super) deadline: Instant,
     /// Timeout for the response from the time of sending, excluding the time of server requests.
     pub(super) patience: Duration,

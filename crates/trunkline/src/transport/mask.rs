@@ -112,7 +112,7 @@ impl SecretMask {
         })
     }
 
-    /// The ranges of secrets in a text, in order, without adjacent ones.
+    /// The ranges of secrets in a text, in order; overlapping and adjacent ones are merged.
     pub(super) fn ranges(&self, text: &str, end: TextEnd) -> Vec<(usize, usize)> {
         if self.plain.is_empty() {
             return Vec::new();

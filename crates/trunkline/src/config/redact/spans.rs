@@ -142,7 +142,7 @@ enum Container {
     Group,
     /// An entry, or the top level: keys have known meanings.
     Entry,
-    /// Patterns as items, or as keys with toggles.
+    /// Patterns as keys, with booleans as values.
     Patterns,
     /// Unknown content, which is never shown.
     #[default]
@@ -350,7 +350,7 @@ impl SensitiveSpanFinder<'_> {
         let is_announced = self.open.last().is_some_and(|open| open.is_announced);
         let is_argument = self.is_argument();
         if text.len() > LONGEST_ARGUMENT || text.contains(":-") {
-            return false; // The default of a reference is as secret as what it stands in for.
+            return false; // The default of a reference is as secret as its value.
         }
         let is_harmless = || argument(&RedactionInput::of_text(text)) == text;
         if is_argument {

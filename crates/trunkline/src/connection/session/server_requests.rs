@@ -63,7 +63,7 @@ impl UnboundRequests {
         loop {
             match self.answering.join_next().await {
                 Some(Ok(answered)) => return answered,
-                // Aborted, or panicked.
+                // Aborted, because the server cancelled its request.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// Whether another server request may be open. First removes those without a recipient: the
-    /// call has completed, or the handler panicked.
+    /// call has completed, or no handler task is left.
     fn has_room_for(&mut self, request: &Request) -> bool {
         self.open.retain(|it| match it.aside {
             Some(_) => !self.asides.answering.is_empty(),
