@@ -131,22 +131,23 @@ impl Default for PastCalls {
 impl PastCalls {
     /// Records the end of a client's call.
     pub(super) fn record(&mut self, id: u64, requester: &Requester, end: CallEnd, now: Instant) {
-        if end == CallEnd::Unsent {
-            return;
-        }
+        let is_unanswered = match end {
+            CallEnd::Unsent => return,
+            CallEnd::Answered => false,
+            CallEnd::GivenUp => true,
+            CallEnd::Task(task) => {
+                self.record_task(task, requester);
+                true
+            }
+        };
         let is_remembered = self.given_up.len() < MAX_GIVEN_UP;
-        if let CallEnd::Task(task) = &end {
-            self.record_task(task, requester);
-        }
         let Some(past) = self.client(requester, now) else { return };
         past.last_end = now;
-        match end {
-            CallEnd::GivenUp | CallEnd::Task(_) if is_remembered => {
-                past.unanswered += 1;
-                self.given_up.insert(id, requester.client.clone());
-            }
-            CallEnd::GivenUp | CallEnd::Task(_) => past.is_unforgettable = true,
-            CallEnd::Answered | CallEnd::Unsent => {}
+        if is_unanswered && is_remembered {
+            past.unanswered += 1;
+            self.given_up.insert(id, requester.client.clone());
+        } else if is_unanswered {
+            past.is_unforgettable = true;
         }
     }
 
@@ -157,12 +158,12 @@ impl PastCalls {
         }
     }
 
-    /// Records the owner of a task. If two calls created the same task, neither client owns it.
-    fn record_task(&mut self, task: &str, requester: &Requester) {
-        if let Some(known) = self.tasks.get_mut(task) {
+    /// Notes whose a task is. One that two calls have become is of neither of their clients.
+    fn record_task(&mut self, task: Box<str>, requester: &Requester) {
+        if let Some(known) = self.tasks.get_mut(&task) {
             *known = known.joined(requester);
         } else if self.tasks.len() < MAX_GIVEN_UP {
-            self.tasks.insert(task.into(), requester.clone());
+            self.tasks.insert(task, requester.clone());
         }
     }
 
