@@ -1,6 +1,7 @@
 //! From a name on the command line to what it stands for: which servers are asked, and what is said
 //! if it leads nowhere.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -151,7 +152,7 @@ impl NameSearch<'_> {
         let kinds = [ItemKind::Resource, ItemKind::ResourceTemplate];
         let failures = self.refresh(&asked, &kinds, terminal).await?;
         let view = self.hosted.view(self.who)?;
-        let led = match view.route_resource(self.name) {
+        let led = match view.route_resource(&self.address_in(&view)) {
             Ok(found) => Ok(found.entry.server().name.clone()),
             Err(none) => Err(self.not_found(&view, none)),
         };
@@ -165,6 +166,17 @@ impl NameSearch<'_> {
             return Err(held.into());
         }
         self.finish(SearchAttempt { view, failures, led })
+    }
+
+    /// The address as a view knows it. Where one server was named, others were not asked, so that only the
+    /// qualified form may lead to it.
+    pub(crate) fn address_in(&self, view: &View) -> Cow<'_, str> {
+        match (&self.server, view.route_resource(self.name)) {
+            (Some(server), Err(RouteError::Unasked { .. })) => {
+                qualified_uri(server, self.name).into()
+            }
+            _ => self.name.into(),
+        }
     }
 
     /// Why a server is not started that could have an address, if nobody has consented to it.
@@ -255,6 +267,10 @@ impl NameSearch<'_> {
                 let forms = servers.iter().map(|server| qualified_uri(server, self.name));
                 let forms: Vec<_> = suggestions.iter().cloned().chain(forms).collect();
                 let failure = Failure::from(CallError::from(none)).suggesting(forms);
+                return ResolveError::Unknown { failure, is_strange: false };
+            }
+            RouteError::Unasked { .. } => {
+                let failure = Failure::from(CallError::from(none));
                 return ResolveError::Unknown { failure, is_strange: false };
             }
             RouteError::Hidden { reason, .. } => {

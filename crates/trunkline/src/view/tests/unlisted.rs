@@ -43,6 +43,38 @@ fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
     assert_eq!(read(&view, "x://other"), "b x://other");
 }
 
+/// Seen: while `b` was starting, and when it never came up, what only `b` lists was read from `a`.
+#[test]
+fn a_uri_is_not_read_from_one_server_while_another_may_list_it() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
+        "agents": { "some": { "tools": ["*", "!b_*"] } } }"#;
+    let config = config::parse("mcp.json", text).config;
+    let of = |availability: Availability, agent| {
+        let mut sources = CatalogBuilder::new(&config);
+        let (a, b) = (ServerName::new("a").unwrap(), ServerName::new("b").unwrap());
+        sources.add(&a, Arc::new(ServerItems::new(addressed(&["a://one"]))));
+        sources.add(&b, Arc::new(ServerItems::default().with_unlisted_resources(true)));
+        sources.set_availability(&b, availability);
+        let rules = Rules::new(&config, config.agents().named.clone());
+        let caller = rules.caller(CallerSpec { agent, ..CallerSpec::default() }).unwrap();
+        View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
+    };
+    let starting = of(Availability::Available, None);
+    assert_eq!(
+        read(&starting, "b://one"),
+        "no server has listed the resource `b://one`, and server `b` has not listed its resources yet; \
+         try again, or name another server, as in `trunkline://a/b://one`"
+    );
+    let down = of(Availability::Down("refused".into()), None);
+    assert!(read(&down, "b://one").contains("and server `b` is down: refused; try again"));
+    for view in [&starting, &down] {
+        assert!(view.resource_lookup().find("b://one").is_none());
+        assert_eq!(read(view, "a://one"), "a lists it");
+        assert_eq!(read(view, "a://two"), "a a://two");
+        assert_eq!(read(view, "trunkline://a/b://one"), "a b://one");
+    }
+}
+
 /// TOOL-14: of several servers the one that lists the scheme is meant; else the message names them.
 #[test]
 fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
