@@ -185,11 +185,20 @@ impl ResourceSubscriptions {
         lock(&self.wanted).retain(|_, wanted| wanted.address != address);
     }
 
-    /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
-    pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
+    /// What a client's own server says of a resource, in the words of the client, if the client may hear it.
+    pub(crate) fn updated(
+        &self,
+        (server, may_hear): (&ServerName, &dyn Fn(&str) -> bool),
+        said: &Notification,
+    ) -> Option<Notification> {
         let params = said.params.as_ref()?;
-        let address =
-            self.downstream_uri((server, NotificationSource::Own), &params.get("uri")?.as_str()?)?;
+        let uri = params.get("uri")?;
+        let uri = uri.as_str()?;
+        let address = self.downstream_uri((server, NotificationSource::Own), &uri)?;
+        // The rules may be others than when it was subscribed to.
+        if !may_hear(&uri) {
+            return None;
+        }
         // What a server of the modern generation says here is about a request of ours.
         Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
     }

@@ -162,6 +162,10 @@ impl Catalog {
         let is_meant =
             |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
         let mut found: Vec<_> = self.resources_at(own).filter(is_meant).collect();
+        if server.is_some() && !found.is_empty() {
+            // Templates of the server would not count beside it.
+            return Ok(found.into_iter().map(|entry| (entry, own)).collect());
+        }
         let exact: BTreeSet<_> = found.iter().map(|entry| &entry.server.name).collect();
         let mut templates = Vec::new();
         for entry in self.templates_like(own, work)?.into_iter().filter(is_meant) {

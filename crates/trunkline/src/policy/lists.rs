@@ -107,6 +107,14 @@ impl NameList {
         self.matches_all || self.forms.iter().any(covers)
     }
 
+    /// Whether one of its entries may be a template that a URI fits.
+    pub(super) fn may_name_template(&self, spellings: &UriSpellings) -> bool {
+        self.forms.iter().any(|entry| {
+            let template = entry.template.as_ref();
+            template.is_some_and(|it| entry.pattern.is_some() || spellings.fit(it))
+        })
+    }
+
     /// Whether it allows a URI that no list names: by exactly this URI, or by a pattern that also matches
     /// its plain spelling (`x://public/../private` is not below `x://public/`).
     pub(super) fn allows_unlisted(&self, own: &str, whole: &[String]) -> bool {
@@ -119,7 +127,7 @@ impl NameList {
     }
 }
 
-/// What every spelling begins with that is written with any number of slashes.
+/// The start of every spelling, with any number of slashes.
 fn start_of(form: &str) -> &str {
     match form.split_once(":/") {
         Some((scheme, _)) => form.get(..scheme.len() + 2).unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::catalog::LookupWork;
+use crate::name::qualified_uri;
 
 const TWO: &str = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
 
@@ -73,6 +74,38 @@ fn a_uri_is_not_read_from_one_server_while_another_may_list_it() {
         assert_eq!(read(view, "a://two"), "a a://two");
         assert_eq!(read(view, "trunkline://a/b://one"), "a b://one");
     }
+    // A server that the caller may not read it from makes no difference, and is not named.
+    assert_eq!(read(&of(Availability::Available, Some("some")), "b://one"), "a b://one");
+}
+
+/// Seen: whether a pattern or an agent hides a URI was not asked before its server was known, so that changes
+/// of it were heard, and that its server is down.
+#[test]
+fn patterns_and_agents_hide_uris_of_servers_whose_lists_are_not_known() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/*"] },
+            "b": { "command": "x", "allowTools": ["x://pub/*", "x://t/{n}"] }, "dead": { "command": "x" } },
+        "agents": { "some": { "tools": ["*", "!dead_*", "!*private*"] }, "one": { "tools": ["a_t"] } },
+        "bundles": { "few": { "serverId": "dead", "denyTools": ["y*"] } } }"#;
+    let of = |agent: Option<&'static str>, bundles: &'static [&'static str]| {
+        view(text, &[], CallerSpec { agent, bundles, ..CallerSpec::default() })
+    };
+    let heard = |view: &View, server: &str, uri: &str| {
+        let server = ServerName::new(server).unwrap();
+        let owner = view.possible_uri_owner(&qualified_uri(&server, uri));
+        assert_eq!(owner.is_some(), view.may_hear_of(&server, uri), "{uri}");
+        owner.is_some()
+    };
+    let all = of(None, &[]);
+    assert!(!heard(&all, "a", "x://secret/1") && heard(&all, "a", "x://open"));
+    assert!(heard(&all, "b", "x://pub/1") && heard(&all, "b", "x://t/1"));
+    assert!(!heard(&all, "b", "x://secret/1"));
+    let some = of(Some("some"), &[]);
+    assert!(!heard(&some, "dead", "x://y") && !heard(&some, "a", "x://private/1"));
+    assert!(heard(&some, "a", "x://open"));
+    assert!(!heard(&of(Some("one"), &[]), "a", "x://open"));
+    let few = of(None, &["few"]);
+    assert!(!heard(&few, "dead", "y://1") && heard(&few, "dead", "x://1"));
+    assert!(!heard(&few, "a", "x://open"));
 }
 
 /// TOOL-14: of several servers the one that lists the scheme is meant; else the message names them.
