@@ -217,6 +217,35 @@ fn what_is_denied_is_not_read_as_unlisted() {
     }
 }
 
+/// Seen: a template in `denyTools` denied URIs that no list has, and no listed resource.
+#[test]
+fn a_denied_template_hides_listed_resources() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/{n}"] },
+            "b": { "command": "x" } },
+        "bundles": { "few": { "serverId": "b", "denyTools": ["y://{owner}/private"] } } }"#;
+    let a = addressed(&[
+        "x://secret/1",
+        "X://Secret/2",
+        "x://open/1",
+        "x://secret/deep/{m}",
+        "x://{+any}",
+    ]);
+    let b = addressed(&["y://me/private", "y://me/public"]);
+    let servers = [("a", a), ("b", b)];
+    let all = view(text, &servers, CallerSpec::default());
+    let shown = |view: &View, kind| {
+        let shown: Vec<_> = view.entries(kind).map(Entry::exposed).collect();
+        shown.join(" ")
+    };
+    assert_eq!(shown(&all, ItemKind::Resource), "x://open/1 y://me/private y://me/public");
+    assert_eq!(shown(&all, ItemKind::ResourceTemplate), "x://{+any}");
+    for hidden in ["x://secret/1", "X://Secret/2", "x://secret/3", "trunkline://a/x://secret/1"] {
+        assert!(all.route_resource(hidden).is_err(), "{hidden}");
+    }
+    let few = view(text, &servers, CallerSpec { bundles: &["few"], ..CallerSpec::default() });
+    assert_eq!(shown(&few, ItemKind::Resource), "y://me/public");
+}
+
 /// What an agent may have by a pattern, it may have in the plain spelling of the URI only.
 #[test]
 fn patterns_of_an_agent_hold_for_unlisted_uris() {
