@@ -6,6 +6,7 @@ mod error;
 mod artifacts;
 mod outcome;
 mod untrusted;
+mod links;
 mod task_updates;
 
 use std::cell::Cell;
@@ -34,6 +35,7 @@ use crate::message::{Raw, RpcError};
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::sanitize::sanitize_json;
 use crate::view::View;
+use links::LinkHandler;
 use untrusted::SanitizingHandler;
 
 /// How often a server whose tools are others by then is looked at again before it is asked.
@@ -188,9 +190,10 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = SanitizingHandler(options.handler);
+        let links = LinkHandler { inner: options.handler, route: self };
+        let cleaning = SanitizingHandler(&links);
         let mut round_trips =
-            RoundTrips::begin(&self.connection, ask, self.handler(options, &cleaning));
+            RoundTrips::begin(&self.connection, ask, self.handler(&links, &cleaning));
         let mut looks_in_vain = 0;
         while looks_in_vain < MAX_LOOKS {
             // In an edition that comes after this it is not asked.
@@ -231,19 +234,20 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = SanitizingHandler(options.handler);
-        let answer = self.connection.request_with(ask, self.handler(options, &cleaning)).await;
+        let links = LinkHandler { inner: options.handler, route: self };
+        let cleaning = SanitizingHandler(&links);
+        let answer = self.connection.request_with(ask, self.handler(&links, &cleaning)).await;
         self.outcome(kind, answer, options).await
     }
 
     /// Who attends to what the server says, which is cleaned if it is not trusted.
     fn handler<'a>(
         &self,
-        options: CallOptions<'a>,
+        links: &'a LinkHandler<'a>,
         cleaning: &'a SanitizingHandler<'a>,
     ) -> &'a dyn CallHandler {
         match self.server.trust {
-            Trust::Trusted => options.handler,
+            Trust::Trusted => links,
             Trust::Untrusted => cleaning,
         }
     }
@@ -308,9 +312,23 @@ impl Route<'_> {
     fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
         let lookups = LinkLookups::default();
         let exposed = |uri: &str| self.expose_uri(uri, &lookups);
-        let tells_apart = self.read.is_some() || self.view.catalog().qualifies_uris();
+        let tells_apart = self.tells_uris_apart();
         let exposed: Option<ExposeUri<'_>> = if tells_apart { Some(&exposed) } else { None };
         outcome((kind, result), &self.server, exposed)
+    }
+
+    /// Something that the server says during the call, with the URIs that the caller knows.
+    fn with_known_uris(&self, said: &Raw) -> Raw {
+        let lookups = LinkLookups::default();
+        match self.tells_uris_apart() {
+            true => rewrite_uris(said, &|uri| self.expose_uri(uri, &lookups)),
+            false => said.clone(),
+        }
+    }
+
+    /// Whether an address may have to be shown otherwise than the server writes it.
+    fn tells_uris_apart(&self) -> bool {
+        self.read.is_some() || self.view.catalog().qualifies_uris()
     }
 
     /// The server answered with an error.

@@ -7,7 +7,8 @@ use super::resources::NoResource;
 use super::route::RouteError;
 use crate::catalog::{CatalogServer, Entry, LookupWork, WorkExceeded};
 use crate::name::{
-    MAX_URI_BYTES, ServerName, UriSpellings, is_web, parse_qualified_uri, qualified_uri, scheme,
+    MAX_URI_BYTES, ServerName, UriSpellings, is_web, may_be_misread, parse_qualified_uri,
+    qualified_uri, scheme,
 };
 use crate::policy::{Decision, Visibility, hides_unlisted, is_unlimited, unavailable};
 
@@ -70,7 +71,9 @@ impl View {
     ) -> Option<String> {
         let exposed = self.catalog().exposed_uri_within(server, own, work)?;
         let is_bare = parse_qualified_uri(own).is_none()
+            && !may_be_misread(own)
             && self.catalog().is_unlisted(own, work)
+            && !self.catalog().is_spelled_elsewhere(server, own, work)
             && !self.catalog().has_unlisted_elsewhere(server);
         if is_bare {
             let candidates = self.candidates(own, work).unwrap_or_default();

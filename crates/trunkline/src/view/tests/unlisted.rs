@@ -154,6 +154,35 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
     assert_eq!(view.exposed_uri(&a, "http://c.example/", &LookupWork::default()), None);
 }
 
+/// Seen: `TRUNKLINE://b/y://one` and ` y://one` were passed on as they are, and URL parsers of clients make
+/// resources of `b` of them.
+#[test]
+fn a_link_that_clients_may_read_as_another_is_qualified() {
+    let servers =
+        [("a", addressed(&["x://one", "y://mine"])), ("b", addressed(&["y://one", "y://t/{n}"]))];
+    let view = view(TWO, &servers, CallerSpec::default());
+    let a = ServerName::new("a").unwrap();
+    for own in [
+        "TRUNKLINE://b/y://one",
+        " y://one",
+        "y://one\t",
+        "Y://one",
+        "y://./one",
+        "y://ONE",
+        "y://t/../t/1",
+        " x://one",
+        "UI://trunkline/b/ui://x",
+    ] {
+        let link = view.exposed_uri(&a, own, &LookupWork::default());
+        assert_eq!(link.as_deref(), Some(&*format!("trunkline://a/{own}")), "{own:?}");
+        let link = view.catalog().exposed_uri(&a, own);
+        assert_eq!(link.as_deref(), Some(&*format!("trunkline://a/{own}")), "{own:?}");
+    }
+    for own in ["x://one", "y://mine", "y://other", "X://other"] {
+        assert_eq!(view.exposed_uri(&a, own, &LookupWork::default()), None, "{own:?}");
+    }
+}
+
 /// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
 #[test]
 fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
