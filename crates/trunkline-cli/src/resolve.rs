@@ -1,6 +1,7 @@
 //! Resolves a name on the command line to an item: which servers are started, and the error if
 //! there is none.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -151,7 +152,7 @@ impl NameSearch<'_> {
         let kinds = [ItemKind::Resource, ItemKind::ResourceTemplate];
         let failures = self.refresh(&asked, &kinds, terminal).await?;
         let view = self.hosted.view(self.who)?;
-        let led = match view.route_resource(self.name) {
+        let led = match view.route_resource(&self.address_in(&view)) {
             Ok(found) => Ok(found.entry.server().name.clone()),
             Err(none) => Err(self.not_found(&view, none)),
         };
@@ -167,7 +168,18 @@ impl NameSearch<'_> {
         self.finish(SearchAttempt { view, failures, led })
     }
 
-    /// The error for an untrusted server that could have the URI.
+    /// The address as a view knows it. Where one server was named, others were not asked, so that only the
+    /// qualified form may lead to it.
+    pub(crate) fn address_in(&self, view: &View) -> Cow<'_, str> {
+        match (&self.server, view.route_resource(self.name)) {
+            (Some(server), Err(RouteError::Unasked { .. })) => {
+                qualified_uri(server, self.name).into()
+            }
+            _ => self.name.into(),
+        }
+    }
+
+    /// Why a server is not started that could have an address, if nobody has consented to it.
     fn held_holder(&self) -> Option<Failure> {
         match &self.server {
             Some(server) => self.hosted.held(server.as_str()),
@@ -255,6 +267,10 @@ impl NameSearch<'_> {
                 let forms = servers.iter().map(|server| qualified_uri(server, self.name));
                 let forms: Vec<_> = suggestions.iter().cloned().chain(forms).collect();
                 let failure = Failure::from(CallError::from(none)).suggesting(forms);
+                return ResolveError::Unknown { failure, is_strange: false };
+            }
+            RouteError::Unasked { .. } => {
+                let failure = Failure::from(CallError::from(none));
                 return ResolveError::Unknown { failure, is_strange: false };
             }
             RouteError::Hidden { reason, .. } => {

@@ -7,6 +7,7 @@ mod error;
 mod artifacts;
 mod outcome;
 mod untrusted;
+mod links;
 mod task_updates;
 
 use std::cell::Cell;
@@ -35,6 +36,7 @@ use crate::message::{Raw, RpcError};
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::sanitize::sanitize_json;
 use crate::view::View;
+use links::LinkHandler;
 use untrusted::SanitizingHandler;
 
 /// Retries when the tool list changes between authorization and send.
@@ -198,9 +200,10 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = SanitizingHandler(options.handler);
+        let links = LinkHandler { inner: options.handler, route: self };
+        let cleaning = SanitizingHandler(&links);
         let mut round_trips =
-            RoundTrips::begin(&self.connection, ask, self.handler(options, &cleaning));
+            RoundTrips::begin(&self.connection, ask, self.handler(&links, &cleaning));
         let mut looks_in_vain = 0;
         while looks_in_vain < MAX_LOOKS {
             // The request fails as stale if the revision changes before it is sent.
@@ -245,19 +248,20 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let cleaning = SanitizingHandler(options.handler);
-        let answer = self.connection.request_with(ask, self.handler(options, &cleaning)).await;
+        let links = LinkHandler { inner: options.handler, route: self };
+        let cleaning = SanitizingHandler(&links);
+        let answer = self.connection.request_with(ask, self.handler(&links, &cleaning)).await;
         self.outcome(kind, answer, options).await
     }
 
     /// The handler of the call, sanitizing for untrusted servers.
     fn handler<'a>(
         &self,
-        options: CallOptions<'a>,
+        links: &'a LinkHandler<'a>,
         cleaning: &'a SanitizingHandler<'a>,
     ) -> &'a dyn CallHandler {
         match self.server.trust {
-            Trust::Trusted => options.handler,
+            Trust::Trusted => links,
             Trust::Untrusted => cleaning,
         }
     }
@@ -326,12 +330,26 @@ impl Route<'_> {
     fn exposed(&self, kind: ResultKind, result: &Raw) -> Outcome {
         let lookups = LinkLookups::default();
         let exposed = |uri: &str| self.expose_uri(uri, &lookups);
-        let tells_apart = self.read.is_some() || self.view.catalog().qualifies_uris();
+        let tells_apart = self.tells_uris_apart();
         let exposed: Option<ExposeUri<'_>> = if tells_apart { Some(&exposed) } else { None };
         outcome((kind, result), &self.server, exposed)
     }
 
-    /// The error for an error response of the server.
+    /// Something that the server says during the call, with the URIs that the caller knows.
+    fn with_known_uris(&self, said: &Raw) -> Raw {
+        let lookups = LinkLookups::default();
+        match self.tells_uris_apart() {
+            true => rewrite_uris(said, &|uri| self.expose_uri(uri, &lookups)),
+            false => said.clone(),
+        }
+    }
+
+    /// Whether an address may have to be shown otherwise than the server writes it.
+    fn tells_uris_apart(&self) -> bool {
+        self.read.is_some() || self.view.catalog().qualifies_uris()
+    }
+
+    /// The server answered with an error.
     fn refused(&self, error: &RpcError) -> CallError {
         // The message of a `CallError` is ours and is masked; the error it contains is the server's
         // (SEC-2).

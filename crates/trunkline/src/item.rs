@@ -26,6 +26,11 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
+    /// Whether things of this kind are called by a URI, or a template of URIs.
+    pub(crate) fn is_uri(self) -> bool {
+        matches!(self, Self::Resource | Self::ResourceTemplate)
+    }
+
     /// Every kind there is.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
 

@@ -20,6 +20,7 @@ pub(crate) use pattern::CharacterPairs;
 pub use pattern::{InvalidPattern, NamePattern};
 pub(crate) use scheme::{is_web, scheme};
 pub(crate) use spelling::{TemplateForm, UriSpellings, normalised};
+pub(crate) use uri::may_be_misread;
 pub use uri::{
     MAX_URI_BYTES, QualifyUris, UriRequest, expose_uris, parse_qualified_uri, qualified_uri,
 };

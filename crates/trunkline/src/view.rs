@@ -177,7 +177,10 @@ impl View {
     /// the server's own words.
     pub fn could_contain_uri(&self, server: &ServerName, address: &str) -> Visibility {
         match self.could_contain(server) {
-            true => uri_visibility((&self.rules, &self.caller), server, address),
+            true => {
+                let entry = self.catalog.possible_resource(server, address);
+                uri_visibility((&self.rules, &self.caller), &entry)
+            }
             false => Visibility::NotSelected,
         }
     }

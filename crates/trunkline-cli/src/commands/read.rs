@@ -29,6 +29,7 @@ pub(crate) fn run(
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
         let search = NameSearch { hosted, who: &who, name: address, server, time };
         let ResolvedName { view, server } = search.address(terminal).await?;
+        let named = search.address_in(&view);
         let shown = CallRunner {
             settings,
             environment,
@@ -41,7 +42,7 @@ pub(crate) fn run(
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {
-                hosted.host.read(&view, address, options).await
+                hosted.host.read(&view, &named, options).await
             })
             .await
     })

@@ -3,7 +3,7 @@
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::name::ServerName;
-use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller, Visibility};
+use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
@@ -103,12 +103,10 @@ impl CallerScope {
 }
 
 impl CallerScope {
-    /// Whether the caller may receive updates of a resource, by its upstream URI. Evaluates the
-    /// current rules, which may have changed since the subscription. The server need not list the
-    /// resource any more.
+    /// Whether the caller may hear of changes of a resource, in the words of its server, by the rules of
+    /// now: they may be others than when it was subscribed to.
     pub(crate) fn may_hear_of(&self, host: &Host, server: &ServerName, uri: &str) -> bool {
-        self.view(host)
-            .is_ok_and(|view| view.could_contain_uri(server, uri) == Visibility::Possible)
+        self.view(host).is_ok_and(|view| view.may_hear_of(server, uri))
     }
 }
 

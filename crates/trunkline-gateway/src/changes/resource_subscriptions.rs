@@ -17,6 +17,9 @@ use crate::request::errors::invalid;
 /// Resources one client may want to hear of.
 pub(crate) const MAX_ADDRESSES: usize = 1000;
 
+/// Bytes of their URIs, as the client and as the server writes them.
+const MAX_ADDRESS_BYTES: usize = 2 * 1024 * 1024;
+
 /// Wants what somebody wants to hear of a server from the connection of now, if they have it from
 /// another one, of one of these tellers.
 pub(crate) fn resubscribe(
@@ -129,7 +132,10 @@ impl ResourceSubscriptions {
     ) -> Result<Option<PendingSubscribe<'a>>, RpcError> {
         let key = (connection.server().name.clone(), uri);
         let mut wanted = lock(&self.wanted);
-        let is_full = wanted.len() >= MAX_ADDRESSES;
+        let bytes = |uri: &str, address: &str| uri.len() + address.len();
+        let held: usize = wanted.iter().map(|((_, uri), it)| bytes(uri, &it.address)).sum();
+        let more = address.as_ref().map_or(0, |address| bytes(&key.1, address));
+        let is_full = wanted.len() >= MAX_ADDRESSES || held + more > MAX_ADDRESS_BYTES;
         let number = match (wanted.get_mut(&key), address) {
             (Some(known), _) if known.is_of(connection) && known.subscription.is_some() => {
                 return Ok(None);
@@ -185,11 +191,20 @@ impl ResourceSubscriptions {
         lock(&self.wanted).retain(|_, wanted| wanted.address != address);
     }
 
-    /// What a client's own server says of a resource, in the words of whoever wants to hear of it.
-    pub(crate) fn updated(&self, server: &ServerName, said: &Notification) -> Option<Notification> {
+    /// What a client's own server says of a resource, in the words of the client, if the client may hear it.
+    pub(crate) fn updated(
+        &self,
+        (server, may_hear): (&ServerName, &dyn Fn(&str) -> bool),
+        said: &Notification,
+    ) -> Option<Notification> {
         let params = said.params.as_ref()?;
-        let address =
-            self.downstream_uri((server, NotificationSource::Own), &params.get("uri")?.as_str()?)?;
+        let uri = params.get("uri")?;
+        let uri = uri.as_str()?;
+        let address = self.downstream_uri((server, NotificationSource::Own), &uri)?;
+        // The rules may be others than when it was subscribed to.
+        if !may_hear(&uri) {
+            return None;
+        }
         // What a server of the modern generation says here is about a request of ours.
         Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
     }

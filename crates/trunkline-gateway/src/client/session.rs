@@ -121,12 +121,17 @@ impl Session {
         lock(&self.listening).get_or_insert_with(listening);
     }
 
-    /// Delivers a notification of a server, if the client can still see items of it: the rules may
-    /// have changed since its last call. The completion of a URL elicitation is delivered once, on
-    /// the channel of its call if that is in flight.
+    /// Whether the client may hear of changes of a resource, in the words of its server, by the rules of now.
+    pub(crate) fn may_hear_of(&self, server: &ServerName, uri: &str) -> bool {
+        self.identity.scope.may_hear_of(&self.host, server, uri)
+    }
+
+    /// Passes on what a server says of its own accord, if the client can still see something of that
+    /// server: the rules may be others than when it was last called. That a visit is over is said once,
+    /// in the call that asked for it if that goes on.
     pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
         let view = self.identity.scope.view(&self.host);
-        if !view.is_ok_and(|view| view.could_contain(server)) {
+        if !view.is_ok_and(|view| view.may_hear_from(server)) {
             return;
         }
         let visit = url_elicitations::completed_id(notification);

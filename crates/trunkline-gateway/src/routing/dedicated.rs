@@ -203,7 +203,8 @@ impl CallHandler for SessionHandler {
             "notifications/message" => log_filter::is_wanted(notification, Some(session.level()))
                 .then(|| notification.clone()),
             "notifications/resources/updated" => {
-                session.subscriptions.updated(&self.own.server, notification)
+                let may_hear = |uri: &str| session.may_hear_of(&self.own.server, uri);
+                session.subscriptions.updated((&self.own.server, &may_hear), notification)
             }
             method => (method == ELICITATION_COMPLETE || !is_mcp_method(method))
                 .then(|| notification.clone()),

@@ -256,6 +256,11 @@ impl From<RouteError<'_>> for CallError {
                 hint: reason.hint().map(Into::into),
                 ..Self::new(CallErrorKind::Unknown, message)
             },
+            RouteError::Unasked { server, .. } => Self {
+                is_retryable: true,
+                server: Some(server),
+                ..Self::new(CallErrorKind::Unavailable, message)
+            },
             RouteError::Denied(reason) => Self {
                 hint: reason.hint().map(Into::into),
                 is_retryable: true,

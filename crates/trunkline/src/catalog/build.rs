@@ -197,6 +197,24 @@ impl Entry {
 }
 
 impl Catalog {
+    /// A resource that a server may have at a URI in its own words, whether or not the server is known.
+    pub(crate) fn possible_resource(&self, server: &ServerName, own: &str) -> Entry {
+        let known = self.servers.iter().find(|it| it.name == *server).cloned();
+        let server = known.unwrap_or_else(|| {
+            Arc::new(CatalogServer {
+                name: server.clone(),
+                availability: Availability::Available,
+                serves_resources: false,
+                has_unasked_resources: true,
+                has_unasked_names: true,
+            })
+        });
+        let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
+        let item = Arc::new(Item::new(ItemKind::Resource, own, definition));
+        let entry = Entry::uri_entry((server, item), &self.namespaces, own);
+        Entry { is_listed: false, ..entry }
+    }
+
     /// A resource of each of those servers that serve resources, at a URI in the server's own words that no
     /// list has. Callers know it by `exposed`.
     pub(crate) fn unlisted<'c>(

@@ -8,7 +8,8 @@ use super::prefixes::PrefixIndex;
 use super::work::{LookupWork, WorkExceeded};
 use super::{Catalog, CatalogServer, Entry, ItemKind};
 use crate::name::{
-    ServerName, TemplateForm, UriSpellings, is_web, parse_qualified_uri, qualified_uri, scheme,
+    ServerName, TemplateForm, UriSpellings, is_web, may_be_misread, parse_qualified_uri,
+    qualified_uri, scheme,
 };
 
 /// Finds entries by the URIs that their servers gave them, and by other spellings of those. A result may
@@ -162,6 +163,10 @@ impl Catalog {
         let is_meant =
             |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
         let mut found: Vec<_> = self.resources_at(own).filter(is_meant).collect();
+        if server.is_some() && !found.is_empty() {
+            // Templates of the server would not count beside it.
+            return Ok(found.into_iter().map(|entry| (entry, own)).collect());
+        }
         let exact: BTreeSet<_> = found.iter().map(|entry| &entry.server.name).collect();
         let mut templates = Vec::new();
         for entry in self.templates_like(own, work)?.into_iter().filter(is_meant) {
@@ -192,6 +197,9 @@ impl Catalog {
         own: &str,
         work: &LookupWork,
     ) -> Option<String> {
+        if may_be_misread(own) {
+            return Some(qualified_uri(server, own));
+        }
         let Ok(meant) = self.resolve_within(own, work) else {
             return Some(qualified_uri(server, own));
         };
@@ -203,7 +211,11 @@ impl Catalog {
         let is_shown_so = meant.first().is_none_or(|(entry, _)| entry.is_exposed_unqualified());
         let is_resource = meant.iter().any(|(entry, _)| entry.kind == ItemKind::Resource);
         let is_sure = is_resource || is_web_uri(own) || !self.has_unlisted_elsewhere(server);
-        let is_bare = leads_here && is_shown_so && is_sure && parse_qualified_uri(own).is_none();
+        let is_bare = leads_here
+            && is_shown_so
+            && is_sure
+            && parse_qualified_uri(own).is_none()
+            && (is_resource || !self.is_spelled_elsewhere(server, own, work));
         (!is_bare).then(|| qualified_uri(server, own))
     }
 }
@@ -224,6 +236,39 @@ impl Catalog {
     /// Whether a server other than this one may have resources for which it was not asked yet.
     pub(crate) fn has_unlisted_elsewhere(&self, server: &ServerName) -> bool {
         self.servers().any(|it| it.name != *server && it.has_unasked_resources)
+    }
+
+    /// Whether a client that normalises URIs may take one for a URI that another server lists. One that would
+    /// take too much work to look for counts as such.
+    pub(crate) fn is_spelled_elsewhere(
+        &self,
+        server: &ServerName,
+        own: &str,
+        work: &LookupWork,
+    ) -> bool {
+        let is_other = |entry: &&Entry| entry.server.name != *server;
+        let find = || -> Result<bool, WorkExceeded> {
+            work.spend(own.len() as u64)?;
+            let spellings = UriSpellings::of(own);
+            for entry in self.resources_spelled(&spellings) {
+                work.spend_on_step()?;
+                if is_other(&entry) {
+                    return Ok(true);
+                }
+            }
+            for entry in self.templates_spelled(&spellings, work)?.iter().filter(|it| is_other(it))
+            {
+                let form = entry.item.template();
+                for text in spellings.forms() {
+                    work.spend_on_match(form.pieces().count(), text)?;
+                }
+                if spellings.fit(form) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        find().unwrap_or(true)
     }
 
     /// Whether no list names a URI. One that would take too much work to look for counts as listed.

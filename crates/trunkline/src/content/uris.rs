@@ -8,8 +8,9 @@ use crate::message::Raw;
 const MAX_NESTING: usize = 2;
 
 /// A result with the addresses of resources in it as callers know them, so that they can follow
-/// them: of links, of resources in blocks and in messages of prompts, of what was read, and of views of MCP
-/// Apps.
+/// them: of links, of resources in blocks and in messages of prompts, of what was read, of views of MCP
+/// Apps, and of messages in requests of the server. The parameters of `sampling/createMessage` are like a
+/// result.
 ///
 /// `exposed` says what callers call an address of the server, if not as the server does. Every other
 /// byte stays.
@@ -46,7 +47,8 @@ fn uris(result: &Raw) -> Vec<Raw> {
 }
 
 fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
-    for (number, value) in result.get_alike(["content", "contents", "messages", "result"]) {
+    let keys = ["content", "contents", "messages", "result", "inputRequests"];
+    for (number, value) in result.get_alike(keys) {
         match number {
             0 => of_blocks(&value, depth, found),
             1 => value.items().iter().for_each(|item| of_key(item, "uri", found)),
@@ -56,7 +58,13 @@ fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
                 contents.for_each(|(_, content)| of_blocks(&content, depth, found));
             }
             // That of a task.
-            _ if depth > 0 => of_result(&value, depth - 1, found),
+            3 if depth > 0 => of_result(&value, depth - 1, found),
+            // Requests of the server, of which those for sampling have messages.
+            4 if depth > 0 => {
+                let requests = value.members();
+                let params = requests.iter().flat_map(|(_, request)| request.get_alike(["params"]));
+                params.for_each(|(_, params)| of_result(&params, depth - 1, found));
+            }
             _ => {}
         }
     }
@@ -122,6 +130,9 @@ mod tests {
             r#"{"_meta":{"ui":{"resourceUri":"x://a","resourceUri":"x://b"},"ui":{}},"_meta":{}}"#
                 .to_owned(),
             format!(r#"{{"taskId":"1","result":{{"content":[{link}]}}}}"#),
+            format!(
+                r#"{{"inputRequests":{{"1":{{"method":"sampling/createMessage","params":{{"messages":[{{"content":[{link}]}}]}}}}}}}}"#
+            ),
             format!(
                 r#"{{"messages":[{{"content":{{"type":"tool_result","content":[{link}]}}}}]}}"#
             ),

@@ -62,7 +62,7 @@ impl PatternPieces {
         CharacterPairs(self.0.iter().fold(0, |all, piece| all | CharacterPairs::of(piece).0))
     }
 
-    /// What a text that matches starts with.
+    /// The start of every text that matches.
     pub(crate) fn start(&self) -> &str {
         self.0.first().map_or("", |first| first)
     }

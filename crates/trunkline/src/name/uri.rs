@@ -68,7 +68,8 @@ pub fn expose_uris(claims: &[UriRequest<'_>], form: QualifyUris) -> Vec<String> 
         let is_alone = all == 1 && (claim.is_bare || form == QualifyUris::WhereNeeded);
         let is_only_bare = claim.is_bare && bare == 1;
         // What looks like our own form must not be taken for it.
-        if (is_alone || is_only_bare) && without_prefix(claim.uri).is_none() {
+        let is_plain = without_prefix(claim.uri).is_none() && !may_be_misread(claim.uri);
+        if (is_alone || is_only_bare) && is_plain {
             claim.uri.to_owned()
         } else {
             qualified_uri(claim.server, claim.uri)
@@ -106,6 +107,22 @@ pub fn qualified_uri(server: &ServerName, uri: &str) -> String {
 /// What follows the prefix of the form that says whose an address is.
 fn without_prefix(address: &str) -> Option<&str> {
     address.strip_prefix(SCHEME).or_else(|| address.strip_prefix(APP_PREFIX))
+}
+
+/// Whether clients may read a URI as another one: URL parsers ignore white space around it and control
+/// characters in it, and the case of its scheme, and so find the qualified form of another server, or
+/// another resource.
+pub(crate) fn may_be_misread(uri: &str) -> bool {
+    let is_ignored = |it: char| it.is_whitespace() || it.is_control();
+    if uri.trim_matches(is_ignored) != uri || uri.contains(char::is_control) {
+        return true;
+    }
+    let start: String = uri.chars().take(APP_PREFIX.len() + 2).collect();
+    let start = start.to_lowercase().replace('\\', "/");
+    let without = |scheme: &str| Some(start.strip_prefix(scheme)?.trim_start_matches('/'));
+    let is_qualified = start.starts_with("trunkline:")
+        || without("ui:").is_some_and(|rest| rest.starts_with("trunkline/"));
+    is_qualified && without_prefix(uri).is_none()
 }
 
 /// The server and its own words for an address in the form that says whose it is.
@@ -180,6 +197,32 @@ mod tests {
         let bare = [("a", "ui://chart/view.html", false), ("b", "ui://trunkline/a/x", false)];
         let exposed = self::exposed(&bare, QualifyUris::WhereNeeded);
         assert_eq!(exposed, ["ui://chart/view.html", "ui://trunkline/b/ui://trunkline/a/x"]);
+    }
+
+    #[test]
+    fn uris_that_clients_may_read_as_others_are_found() {
+        for uri in [
+            " y://r",
+            "y://r\n",
+            "y:\t//r",
+            "\u{1}y://r",
+            "y://\u{7f}r",
+            "TRUNKLINE://o/y://r",
+            "Trunkline:/o/y://r",
+            "trunkline:\\\\o/y://r",
+            "UI://trunkline/o/ui://x",
+            "ui:///Trunkline/o/x",
+        ] {
+            assert!(may_be_misread(uri), "{uri:?}");
+        }
+        for uri in
+            ["y://r", "Y://r", "y://a b", "ui://chart", "ui://trunk/x", "trunkline://o/y://r", "é"]
+        {
+            assert!(!may_be_misread(uri), "{uri:?}");
+        }
+        let (a, wild) = (ServerName::new("a").unwrap(), "TRUNKLINE://o/y://r");
+        let claim = UriRequest { server: &a, uri: wild, is_bare: false };
+        assert_eq!(expose_uris(&[claim], QualifyUris::WhereNeeded), [qualified_uri(&a, wild)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
+use crate::item::Item;
 use crate::name::{NamePattern, TemplateForm, UriSpellings, normalised};
 
 /// One list of names and patterns, in the server's own names and URIs.
@@ -16,6 +17,8 @@ pub(super) struct NameList {
     entries: Vec<NamePattern>,
     /// Every entry, as spellings of URIs are compared with it.
     forms: Vec<EntryForm>,
+    /// Whether an entry may be a URI template.
+    has_templates: bool,
     /// Whether an entry that cannot be read stands for everything.
     matches_all: bool,
 }
@@ -63,7 +66,9 @@ impl NameList {
                 }
                 None => list.patterns.push(entry.clone()),
             }
-            list.forms.push(EntryForm::of(&entry));
+            let form = EntryForm::of(&entry);
+            list.has_templates |= form.template.is_some();
+            list.forms.push(form);
             list.entries.push(entry);
         }
         list
@@ -107,6 +112,23 @@ impl NameList {
         self.matches_all || self.forms.iter().any(covers)
     }
 
+    /// Whether one of its entries is a template that the URI of an item fits, or a narrower template.
+    pub(super) fn has_template_of(&self, item: &Item) -> bool {
+        let fits = |entry: &EntryForm| {
+            let is_plain = entry.pattern.is_none();
+            is_plain && entry.template.as_ref().is_some_and(|it| item.spellings().fit(it))
+        };
+        self.has_templates && self.forms.iter().any(fits)
+    }
+
+    /// Whether one of its entries may be a template that a URI fits.
+    pub(super) fn may_name_template(&self, spellings: &UriSpellings) -> bool {
+        self.forms.iter().any(|entry| {
+            let template = entry.template.as_ref();
+            template.is_some_and(|it| entry.pattern.is_some() || spellings.fit(it))
+        })
+    }
+
     /// Whether it allows a URI that no list names: by exactly this URI, or by a pattern that also matches
     /// its plain spelling (`x://public/../private` is not below `x://public/`).
     pub(super) fn allows_unlisted(&self, own: &str, whole: &[String]) -> bool {
@@ -119,7 +141,7 @@ impl NameList {
     }
 }
 
-/// What every spelling begins with that is written with any number of slashes.
+/// The start of every spelling, with any number of slashes.
 fn start_of(form: &str) -> &str {
     match form.split_once(":/") {
         Some((scheme, _)) => form.get(..scheme.len() + 2).unwrap_or_default(),

@@ -2,8 +2,11 @@
 
 use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
-use crate::config::{Trust, deciding_pattern};
-use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings, normalised};
+use super::uris::hides_uri;
+use super::{Verdict, explain};
+use crate::catalog::Entry;
+use crate::config::{AgentPattern, Trust, deciding_pattern};
+use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings};
 
 /// What can be said of a name before its server is asked. The later ones say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,20 +38,43 @@ pub(crate) fn visibility(
     })
 }
 
-/// Whether a caller can see something of a server under an address, in the server's own words.
-pub(crate) fn uri_visibility(
+/// Whether a caller can see the resource of an entry, which need not exist: as a resource of that URI, or by
+/// a template that the URI fits.
+pub(crate) fn uri_visibility((rules, caller): (&Rules, &Caller), entry: &Entry) -> Visibility {
+    let mut hiding = explain(rules, caller, entry);
+    hiding.retain(|step| step.verdict == Verdict::Hide);
+    if hiding.is_empty() {
+        return Visibility::Possible;
+    }
+    if hiding.iter().any(|step| step.reason.excludes()) {
+        return Visibility::Excluded;
+    }
+    let spellings = UriSpellings::of(entry.name());
+    let may_fit_template = hiding.iter().all(|step| step.reason.is_unnamed())
+        && may_name_template((rules, caller), entry, &spellings)
+        && hides_uri((rules, caller), entry, entry.name(), &spellings).is_none();
+    if may_fit_template { Visibility::Possible } else { Visibility::NotSelected }
+}
+
+/// Whether every list and every agent that does not name a URI may name a template that it fits.
+fn may_name_template(
     (rules, caller): (&Rules, &Caller),
-    server: &ServerName,
-    address: &str,
-) -> Visibility {
-    let spellings = UriSpellings::of(address);
-    let gives = |entry: &NamePattern| match spellings.include(&normalised(entry.as_str())) {
-        true => NameMatch::Exactly,
-        // It may fit a template.
-        false if entry.as_str().contains('{') || entry.plain_name().is_none() => NameMatch::Perhaps,
-        false => NameMatch::Never,
+    entry: &Entry,
+    spellings: &UriSpellings,
+) -> bool {
+    let server = &entry.server().name;
+    let bundles = caller.limits().iter().flat_map(|limit| limit.bundles_of(server));
+    let own = rules.server(server).into_iter().map(|it| &it.lists);
+    let mut allow = own.chain(bundles.map(|it| &it.lists)).filter_map(|it| it.allow.as_ref());
+    let may_include = |it: &AgentPattern| {
+        let pattern = &it.pattern;
+        !pattern.excludes() && (pattern.matches(entry.scope()) || pattern.as_str().contains('{'))
     };
-    every_limit(caller, |limit| by_lists((rules, limit), server, gives))
+    allow.all(|it| it.matches(entry.name()) || it.may_name_template(spellings))
+        && caller
+            .limits()
+            .iter()
+            .all(|limit| limit.patterns().is_none_or(|patterns| patterns.iter().any(may_include)))
 }
 
 /// The chance that every limit of a caller leaves.

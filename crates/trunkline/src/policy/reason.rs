@@ -162,7 +162,19 @@ impl<'r> Reason<'r> {
         )
     }
 
-    /// The access that would show the item, where the configuration or this run sets another.
+    /// Whether a list or an agent would have to name it, and does not.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        matches!(
+            self.finding,
+            Finding::UntrustedAndNotNamed
+                | Finding::NotInAllowList
+                | Finding::NotInBundle(_)
+                | Finding::NoPattern(_)
+        )
+    }
+
+    /// The access rule that would show what this hides, where the configuration or this run sets
+    /// another.
     pub fn needed_access(&self) -> Option<Access> {
         let (rule, needed) = match self.finding {
             Finding::Writes(rule) => (rule, Access::ReadWrite),

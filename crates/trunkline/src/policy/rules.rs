@@ -180,14 +180,15 @@ impl Lists {
         self.allow.as_ref().is_some_and(|allow| allow.matches(own))
     }
 
-    /// Whether the deny list takes an entry away: by the server's own name, or by the exposed name where
-    /// that cannot mean anything else of the server.
+    /// Whether the deny list takes an entry away: by the server's own name, by a template that its URI fits,
+    /// or by the exposed name where that cannot mean anything else of the server.
     pub(super) fn deny(&self, entry: &Entry) -> bool {
         if self.deny.is_empty() {
             return false;
         }
         let is_exposed = |exposed: &str| self.deny.names(exposed);
         self.deny.matches(entry.name())
+            || (entry.kind().is_uri() && self.deny.has_template_of(entry.item()))
             || (!entry.is_uri_exposed_by_other() && is_exposed(entry.exposed()))
             || entry.adjustment().is_some_and(|adjusted| is_exposed(&adjusted.plain))
     }

@@ -48,7 +48,13 @@ impl FairShare {
     /// Whether a principal gets another item of a resource without eviction: it holds fewer items
     /// than are free.
     pub fn admits(&self, principal: &Principal) -> bool {
-        self.held_by(principal) < self.capacity.saturating_sub(self.total)
+        self.admits_many(principal, 1)
+    }
+
+    /// Whether a principal gets so many items more, by the rule of [`admits`](Self::admits).
+    pub fn admits_many(&self, principal: &Principal, count: usize) -> bool {
+        let free = self.capacity.saturating_sub(self.total);
+        self.held_by(principal).saturating_add(count) <= free
     }
 
     /// Whether an item of `holder` is to be evicted for an item of `newcomer`: with the new item,
@@ -62,18 +68,29 @@ impl FairShare {
 
     /// Counts an item that a principal acquired.
     pub fn add(&mut self, principal: &Principal) {
-        self.total += 1;
+        self.add_many(principal, 1);
+    }
+
+    /// Counts so many items that a principal holds from now on.
+    pub fn add_many(&mut self, principal: &Principal, count: usize) {
+        self.total += count;
         match self.held.get_mut(principal) {
-            Some(held) => *held += 1,
-            None => drop(self.held.insert(principal.clone(), 1)),
+            Some(held) => *held += count,
+            None => drop(self.held.insert(principal.clone(), count)),
         }
     }
 
     /// Removes an item that a principal released.
     pub fn remove(&mut self, principal: &Principal) {
+        self.remove_many(principal, 1);
+    }
+
+    /// Counts so many items no more that a principal held.
+    pub fn remove_many(&mut self, principal: &Principal, count: usize) {
         let Some(held) = self.held.get_mut(principal) else { return };
-        *held -= 1;
-        self.total -= 1;
+        let count = count.min(*held);
+        *held -= count;
+        self.total -= count;
         if *held == 0 {
             self.held.remove(principal);
         }

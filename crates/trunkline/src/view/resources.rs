@@ -8,11 +8,17 @@ use super::View;
 use super::route::{ResourceRoute, RouteError, RoutedEntry, shown};
 use crate::catalog::{Entry, ItemKind, LookupWork, WorkExceeded, closest};
 use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, parse_qualified_uri, qualified_uri};
-use crate::policy::{Decision, RuleResult, explain_uri, hides_uri, is_unlimited, unavailable};
+use crate::policy::{
+    Decision, RuleResult, Visibility, explain_uri, hides_uri, is_unlimited, unavailable,
+};
 
 /// Lookups of one request for which there is as much work as for one that looks for a single URI. Ordinary
 /// URIs need a small part of that each.
 const MAX_LOOKUPS_AT_FULL_WORK: u64 = 16;
+
+/// Most work of deciding about one change of a resource, in units of about a nanosecond: a server may tell of
+/// thousands of them, and each has a decision for every client that is subscribed.
+const MAX_UPDATE_WORK: u64 = 500_000;
 
 /// Why a URI leads to no resource. Suggestions are not part of it: they need a look at every resource.
 pub(super) enum NoResource<'v> {
@@ -84,6 +90,33 @@ impl View {
             }
             NoResource::Error(error) => error,
         })
+    }
+
+    /// Whether the caller may hear of changes of a resource, in the words of its server. A resource that the
+    /// server does not list any more is treated like one that it never listed.
+    pub fn may_hear_of(&self, server: &ServerName, own: &str) -> bool {
+        let mut servers = self.catalog.servers();
+        if !servers.any(|it| it.name == *server && it.serves_resources) {
+            // Its lists are not known, so that the rules alone decide.
+            return self.could_contain_uri(server, own) == Visibility::Possible;
+        }
+        let work = LookupWork::within(MAX_UPDATE_WORK);
+        match self.find_resource(&qualified_uri(server, own), &work) {
+            Ok(_) | Err(NoResource::Error(RouteError::Denied(_))) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the caller sees anything of a server, and so may hear what the server says of its own accord.
+    pub fn may_hear_from(&self, server: &ServerName) -> bool {
+        self.could_contain(server)
+            && (self.is_unlimited(server) || self.visible_entry(server).is_some())
+    }
+
+    /// Something of a server that the caller sees, or would see if the server were up.
+    pub(crate) fn visible_entry(&self, server: &ServerName) -> Option<&Entry> {
+        let mut entries = ItemKind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
+        entries.find(|entry| entry.server().name == *server && !self.is_hidden(entry))
     }
 
     /// Looks up several URIs for one request.

@@ -58,6 +58,18 @@ pub enum RouteError<'v> {
         /// The servers that could have it.
         servers: Vec<ServerName>,
     },
+    /// No list has the URI, one server could have it, and another server that may list it has not listed its
+    /// resources yet.
+    Unasked {
+        /// The address.
+        address: String,
+        /// The server whose resources are not known.
+        server: ServerName,
+        /// Why that server cannot be asked, if it is down.
+        reason: Option<Reason<'v>>,
+        /// The address of the resource at the server that could have it.
+        form: String,
+    },
     /// The caller may know of it, and cannot have it now.
     Denied(Reason<'v>),
 }
@@ -78,6 +90,15 @@ impl fmt::Display for RouteError<'_> {
             Self::Unlisted { address, suggestions, servers } => {
                 let address: String = address.chars().take(SHOWN_NAME).collect();
                 f.write_str(&could_have(&address, suggestions, servers))
+            }
+            Self::Unasked { address, server, reason, form } => {
+                let (address, form) = (shown(address), escape_control(form));
+                write!(f, "no server has listed the resource `{address}`, and ")?;
+                match reason {
+                    Some(reason) => reason.fmt(f)?,
+                    None => write!(f, "server `{server}` has not listed its resources yet")?,
+                }
+                write!(f, "; try again, or name another server, as in `{form}`")
             }
             Self::Hidden { kind, name, reason } => {
                 write!(f, "the {} `{}` is hidden: {reason}", kind.as_str(), shown(name))?;

@@ -4,29 +4,60 @@ use std::collections::BTreeSet;
 
 use super::View;
 use super::resources::NoResource;
-use crate::catalog::{Entry, LookupWork, WorkExceeded};
-use crate::name::{MAX_URI_BYTES, ServerName, UriSpellings, is_web, parse_qualified_uri, scheme};
-use crate::policy::{Decision, hides_unlisted, is_unlimited};
+use super::route::RouteError;
+use crate::catalog::{CatalogServer, Entry, LookupWork, WorkExceeded};
+use crate::name::{
+    MAX_URI_BYTES, ServerName, UriSpellings, is_web, may_be_misread, parse_qualified_uri,
+    qualified_uri, scheme,
+};
+use crate::policy::{Decision, Visibility, hides_unlisted, is_unlimited, unavailable};
+
+/// Resources that servers could have under a URI that no list names.
+#[derive(Default)]
+struct Candidates {
+    entries: Vec<Entry>,
+    /// Whether neither the URI nor a list of its scheme says which server is meant.
+    is_any: bool,
+}
 
 impl View {
     /// The resource at a URI that no list names, of the server that can be meant: the one that the address
-    /// says, the only one that lists URIs of that scheme, or the only one with resources. A URI of the web
-    /// is read by a server only if that lists such URIs. Servers that the caller may not read the URI from
-    /// make no difference.
+    /// says, the only one that lists URIs of that scheme, or the only one with resources. A server is the only
+    /// one with resources once all others have listed theirs. A URI of the web is read by a server only if
+    /// that lists such URIs. Servers that the caller may not read the URI from make no difference.
     pub(super) fn unlisted(
         &self,
         address: &str,
         work: &LookupWork,
     ) -> Result<Entry, NoResource<'_>> {
-        let mut candidates = self.candidates(address, work)?;
-        match (candidates.pop(), candidates.as_slice()) {
+        let Candidates { mut entries, is_any } = self.candidates(address, work)?;
+        match (entries.pop(), entries.as_slice()) {
             (None, _) => Err(NoResource::Unknown),
-            (Some(entry), []) => Ok(entry),
+            (Some(entry), []) => match self.unasked_elsewhere(&entry).filter(|_| is_any) {
+                Some(other) => Err(RouteError::Unasked {
+                    address: address.to_owned(),
+                    reason: unavailable(other),
+                    server: other.name.clone(),
+                    form: qualified_uri(&entry.server().name, entry.name()),
+                }
+                .into()),
+                None => Ok(entry),
+            },
             (Some(last), others) => {
                 let servers = others.iter().chain([&last]).map(|entry| entry.server().name.clone());
                 Err(NoResource::Unlisted(servers.collect()))
             }
         }
+    }
+
+    /// Another server that may list a URI for the caller and has not listed its resources yet: it is on its
+    /// way up, or never came up.
+    fn unasked_elsewhere(&self, entry: &Entry) -> Option<&CatalogServer> {
+        let (server, uri) = (&entry.server().name, entry.name());
+        let mut unasked = self.catalog().servers().filter(|it| it.has_unasked_resources);
+        unasked.find(|it| {
+            it.name != *server && self.could_contain_uri(&it.name, uri) == Visibility::Possible
+        })
     }
 
     /// What the caller calls a URI of a server, if that is not what the server calls it. A URI that no list
@@ -40,11 +71,13 @@ impl View {
     ) -> Option<String> {
         let exposed = self.catalog().exposed_uri_within(server, own, work)?;
         let is_bare = parse_qualified_uri(own).is_none()
+            && !may_be_misread(own)
             && self.catalog().is_unlisted(own, work)
+            && !self.catalog().is_spelled_elsewhere(server, own, work)
             && !self.catalog().has_unlisted_elsewhere(server);
         if is_bare {
             let candidates = self.candidates(own, work).unwrap_or_default();
-            if candidates.iter().any(|entry| entry.server().name == *server) {
+            if candidates.entries.iter().any(|entry| entry.server().name == *server) {
                 return None;
             }
         }
@@ -53,16 +86,16 @@ impl View {
 
     /// The resources that servers could have under a URI, of those servers that the caller may read it
     /// from.
-    fn candidates(&self, address: &str, work: &LookupWork) -> Result<Vec<Entry>, WorkExceeded> {
+    fn candidates(&self, address: &str, work: &LookupWork) -> Result<Candidates, WorkExceeded> {
         let (server, own) = match parse_qualified_uri(address) {
             Some((server, own)) => (Some(server), own),
             None => (None, address),
         };
         if own.trim().is_empty() || own.len() > MAX_URI_BYTES || own.chars().any(char::is_control) {
-            return Ok(Vec::new());
+            return Ok(Candidates::default());
         }
         let mut listing = BTreeSet::new();
-        let mut is_any = true;
+        let mut is_any = server.is_none();
         if let (None, Some(scheme)) = (&server, scheme(own)) {
             listing = self.servers_listing(&scheme, work)?;
             // Before the rules are asked: what is denied at a server that lists the scheme is not
@@ -75,12 +108,12 @@ impl View {
         };
         work.spend(own.len() as u64)?;
         let spellings = UriSpellings::of(own);
-        let mut candidates = Vec::new();
+        let mut candidates = Candidates { is_any, ..Candidates::default() };
         for entry in self.catalog().unlisted((own, address), is_meant) {
             work.spend_on_decision()?;
             work.spend(own.len() as u64)?;
             if !self.hides_unlisted(&entry, &spellings, work)? {
-                candidates.push(entry);
+                candidates.entries.push(entry);
             }
         }
         Ok(candidates)

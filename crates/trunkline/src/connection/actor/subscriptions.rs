@@ -8,7 +8,7 @@ use crate::connection::subscription::{
     HoldChange, HoldSender, SubscriptionGuard, SubscriptionSubject,
 };
 use crate::error::{Error, ErrorKind};
-use crate::message::RpcError;
+use crate::message::{Raw, RpcError};
 use crate::name::MAX_URI_BYTES;
 use crate::principal::{FairShare, Principal, Requester};
 use crate::protocol::code;
@@ -16,6 +16,10 @@ use crate::protocol::code;
 /// Resources and tasks of one server that are watched. Each costs the server and us a little. One
 /// principal gets half of them if it is alone, and less while others watch some.
 const MAX_WATCHED: usize = 20_000;
+
+/// Bytes of their names, as a request writes them. A server of 2026-07-28 is asked for all of them in one
+/// request, and repeats them in one notification, either of which may have 16 MiB.
+const MAX_WATCHED_BYTES: usize = 12 * 1024 * 1024;
 
 /// What came of a wish to hear of something.
 pub(in crate::connection) type SubscribeResult = Result<Result<SubscriptionGuard, RpcError>, Error>;
@@ -36,6 +40,8 @@ pub(in crate::connection) struct Subscriptions {
     holds: HoldSender,
     /// The entries of each principal.
     share: FairShare,
+    /// The bytes of their names.
+    share_of_bytes: FairShare,
 }
 
 struct SubscriptionEntry {
@@ -82,7 +88,9 @@ impl Subscriptions {
     /// Nothing is watched. Whoever holds something says there when that is over.
     pub(in crate::connection) fn new(holds: HoldSender) -> Self {
         let (entries, open) = (BTreeMap::new(), BTreeSet::new());
-        Self { entries, open, holds, share: FairShare::new(MAX_WATCHED) }
+        let share = FairShare::new(MAX_WATCHED);
+        let share_of_bytes = FairShare::new(MAX_WATCHED_BYTES);
+        Self { entries, open, holds, share, share_of_bytes }
     }
 
     /// Whether nothing is held and nobody waits.
@@ -107,7 +115,7 @@ impl Subscriptions {
             let _ = reply.send(Ok(Err(error)));
             return;
         }
-        if !self.entries.contains_key(&subject) && !self.share.admits(&requester.principal) {
+        if !self.entries.contains_key(&subject) && !self.admits(&subject, &requester.principal) {
             let _ = reply.send(Err(too_many()));
             return;
         }
@@ -122,6 +130,12 @@ impl Subscriptions {
             }
             SubscriptionState::Asked | SubscriptionState::Leaving => {}
         }
+    }
+
+    /// Whether a principal may watch something more.
+    fn admits(&self, subject: &SubscriptionSubject, principal: &Principal) -> bool {
+        self.share.admits(principal)
+            && self.share_of_bytes.admits_many(principal, written_bytes(subject))
     }
 
     /// Somebody says what becomes of something that they hold.
@@ -167,6 +181,7 @@ impl Subscriptions {
     ) -> &mut SubscriptionEntry {
         let entry = self.entries.entry(subject.clone()).or_insert_with(|| {
             self.share.add(&requester.principal);
+            self.share_of_bytes.add_many(&requester.principal, written_bytes(subject));
             SubscriptionEntry::new(requester.clone())
         });
         entry.requester = entry.requester.joined(requester);
@@ -190,8 +205,9 @@ impl Subscriptions {
     }
 
     fn remove_unwanted(&mut self) {
-        for (_, unwanted) in self.entries.extract_if(.., |_, entry| !entry.is_wanted()) {
+        for (subject, unwanted) in self.entries.extract_if(.., |_, entry| !entry.is_wanted()) {
             self.share.remove(&unwanted.principal);
+            self.share_of_bytes.remove_many(&unwanted.principal, written_bytes(&subject));
         }
     }
 
@@ -226,6 +242,7 @@ impl Subscriptions {
     pub(in crate::connection) fn all(&mut self) -> Vec<SubscriptionSubject> {
         self.open.clear();
         self.remove_unwanted();
+        self.refuse_excess();
         for entry in
             self.entries.values_mut().filter(|entry| entry.stage == SubscriptionState::Unasked)
         {
@@ -234,6 +251,20 @@ impl Subscriptions {
         let asked =
             self.entries.iter().filter(|(_, entry)| entry.stage != SubscriptionState::Refused);
         asked.map(|(subject, _)| subject.clone()).collect()
+    }
+
+    /// Refuses the names that do not fit into one request. Holds of an earlier connection are not bounded
+    /// before.
+    fn refuse_excess(&mut self) {
+        let mut bytes = 0;
+        let asked = self.entries.iter();
+        let asked = asked.filter(|(_, entry)| entry.stage != SubscriptionState::Refused);
+        let excess = asked.filter(|(subject, _)| {
+            bytes += written_bytes(subject);
+            bytes > MAX_WATCHED_BYTES
+        });
+        let excess: Vec<_> = excess.map(|(subject, _)| subject.clone()).collect();
+        excess.iter().for_each(|subject| self.on_refused(subject, &Err(too_many())));
     }
 
     /// What was asked for got no answer, and has to be asked for again.
@@ -327,15 +358,21 @@ impl Subscriptions {
     fn remove(&mut self, subject: &SubscriptionSubject) {
         if let Some(forgotten) = self.entries.remove(subject) {
             self.share.remove(&forgotten.principal);
+            self.share_of_bytes.remove_many(&forgotten.principal, written_bytes(subject));
         }
         self.open.remove(subject);
     }
 }
 
+/// Bytes of the name of something, as a request writes it among others.
+fn written_bytes(subject: &SubscriptionSubject) -> usize {
+    Raw::from_string(subject.name()).bytes().len() + 1
+}
+
 fn too_many() -> Error {
     let message = format!(
         "too many of its resources and tasks are watched already: one token or client may watch \
-         half of {MAX_WATCHED}, and less while others watch some"
+         half of {MAX_WATCHED}, or of {MAX_WATCHED_BYTES} bytes, and less while others watch some"
     );
     Error::new(ErrorKind::Busy, message).with_hint("unsubscribe from some, or try again later")
 }

@@ -15,6 +15,12 @@ static BUNDLES: [&str; 4] = ["one", "two", "three", "four"];
 static AGENTS: [&str; 3] = ["red", "green", "blue"];
 static OWN: [&str; 7] = ["plain", "reads", "writes", "plan", "x://1", "x://2", "x://2/{n}"];
 
+/// Entries of deny lists of servers.
+static DENIED: [&str; 6] = ["plain", "reads", "writes", "plan", "x://1", "x://2/*"];
+
+/// URIs of every server, in several spellings.
+static URIS: [&str; 6] = ["x://1", "x://2", "x://2/3", "x://2/%33", "X://2//4", "x://other"];
+
 /// What every server has.
 const ITEMS: &[(ItemKind, &str)] = &[
     (ItemKind::Tool, "plain"),
@@ -74,7 +80,7 @@ fn drawn_rule() -> impl Strategy<Value = Drawn> {
 }
 
 fn server() -> impl Strategy<Value = Value> {
-    let lists = (prop::option::weighted(0.4, some_of(&OWN, 1)), some_of(&OWN[..3], 0));
+    let lists = (prop::option::weighted(0.4, some_of(&OWN, 1)), some_of(&DENIED, 0));
     (lists, access(), prop::bool::weighted(0.3), prop::bool::weighted(0.9)).prop_map(
         |((allow, deny), access, is_untrusted, is_enabled)| {
             let mut server = json!({ "command": "x", "access": access.as_str(), "denyTools": deny,
@@ -150,13 +156,35 @@ impl World {
 
     /// The addresses that a caller can read, those that fit a template included.
     fn readable(&self, caller: &Caller) -> BTreeSet<String> {
-        let (catalog, rules) = (self.catalog.clone(), self.rules.clone());
-        let view = View::new(Arc::new(catalog), Arc::new(rules), Arc::new(caller.clone()));
-        let own = ["x://1", "x://2", "x://2/3", "x://2/%33", "X://2//4"];
-        let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
-        let addresses = servers.iter().flat_map(|it| own.map(|own| qualified_uri(it, own)));
+        let view = self.view(caller);
+        let addresses = uris().into_iter().map(|(server, own)| qualified_uri(&server, own));
         addresses.filter(|address| view.route_resource(address).is_ok()).collect()
     }
+
+    /// The addresses of whose changes a caller hears.
+    fn heard(&self, caller: &Caller) -> BTreeSet<String> {
+        let view = self.view(caller);
+        let heard = uris().into_iter().filter(|(server, own)| view.may_hear_of(server, own));
+        heard.map(|(server, own)| qualified_uri(&server, own)).collect()
+    }
+
+    /// The servers whose log a caller hears, and whose tasks it may ask about.
+    fn heard_from(&self, caller: &Caller) -> BTreeSet<ServerName> {
+        let view = self.view(caller);
+        let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
+        servers.into_iter().filter(|server| view.may_hear_from(server)).collect()
+    }
+
+    fn view(&self, caller: &Caller) -> View {
+        let (catalog, rules) = (self.catalog.clone(), self.rules.clone());
+        View::new(Arc::new(catalog), Arc::new(rules), Arc::new(caller.clone()))
+    }
+}
+
+/// The URIs of all servers.
+fn uris() -> Vec<(ServerName, &'static str)> {
+    let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
+    servers.iter().flat_map(|it| URIS.map(|own| (it.clone(), own))).collect()
 }
 
 proptest! {
@@ -178,6 +206,42 @@ proptest! {
         prop_assert_eq!(world.readable(&both), common);
     }
 
+    /// Seen: changes of resources were heard that only an exact name would have hidden. A caller hears
+    /// of the resources that it can read, and from the servers of which it sees something.
+    #[test]
+    fn callers_hear_of_what_they_see(
+        text in text(), one in drawn_rule(), other in drawn_rule(),
+    ) {
+        let world = World::furnished(&text);
+        let both = world.limited(&[&one, &other]);
+        let alone = [&one, &other].map(|it| world.limited(&[it]));
+        for caller in alone.iter().chain([&both]) {
+            prop_assert_eq!(world.heard(caller), world.readable(caller));
+            let seen = world.view(caller);
+            let seen = ItemKind::ALL.iter().flat_map(|kind| seen.entries(*kind));
+            let seen: BTreeSet<_> = seen.map(|entry| entry.server().name.clone()).collect();
+            prop_assert_eq!(world.heard_from(caller), seen);
+        }
+        let [first, second] = alone.each_ref().map(|it| world.heard(it));
+        let common: BTreeSet<_> = first.intersection(&second).cloned().collect();
+        prop_assert_eq!(world.heard(&both), common);
+    }
+
+    /// A URI that can be read once servers have listed what they have was possible before.
+    #[test]
+    fn what_can_be_read_was_possible(text in text(), one in drawn(), other in drawn()) {
+        let (world, unknown) = (World::furnished(&text), World::new(&text, &[]));
+        let limits = [&one, &other];
+        let readable = world.readable(&world.limited(&limits));
+        let before = unknown.view(&unknown.limited(&limits));
+        for (server, own) in uris() {
+            if readable.contains(&qualified_uri(&server, own)) {
+                let chance = before.could_contain_uri(&server, own);
+                prop_assert_eq!(chance, Visibility::Possible, "{} {}", server, own);
+            }
+        }
+    }
+
     /// What is said of names before servers are asked holds for several limits as well.
     #[test]
     fn what_is_seen_was_possible(text in text(), one in drawn(), other in drawn()) {
@@ -191,7 +255,7 @@ proptest! {
                 prop_assert!(caller.may_have(server, spaces.prefix(server).unwrap()));
                 let chance = match entry.kind() {
                     ItemKind::Tool | ItemKind::Prompt => visibility(rules, spaces, server, entry.exposed()),
-                    _ => uri_visibility(rules, server, entry.name()),
+                    _ => uri_visibility(rules, &world.catalog.possible_resource(server, entry.name())),
                 };
                 prop_assert_eq!(chance, Visibility::Possible, "{}", entry.exposed());
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::catalog::LookupWork;
+use crate::name::qualified_uri;
 
 const TWO: &str = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
 
@@ -41,6 +42,70 @@ fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
     let rules = Arc::new(Rules::new(&config, config.agents().named.clone()));
     let view = View::new(Arc::new(Catalog::build(&sources)), rules, Arc::default());
     assert_eq!(read(&view, "x://other"), "b x://other");
+}
+
+/// Seen: while `b` was starting, and when it never came up, what only `b` lists was read from `a`.
+#[test]
+fn a_uri_is_not_read_from_one_server_while_another_may_list_it() {
+    let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
+        "agents": { "some": { "tools": ["*", "!b_*"] } } }"#;
+    let config = config::parse("mcp.json", text).config;
+    let of = |availability: Availability, agent| {
+        let mut sources = CatalogBuilder::new(&config);
+        let (a, b) = (ServerName::new("a").unwrap(), ServerName::new("b").unwrap());
+        sources.add(&a, Arc::new(ServerItems::new(addressed(&["a://one"]))));
+        sources.add(&b, Arc::new(ServerItems::default().with_unlisted_resources(true)));
+        sources.set_availability(&b, availability);
+        let rules = Rules::new(&config, config.agents().named.clone());
+        let caller = rules.caller(CallerSpec { agent, ..CallerSpec::default() }).unwrap();
+        View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
+    };
+    let starting = of(Availability::Available, None);
+    assert_eq!(
+        read(&starting, "b://one"),
+        "no server has listed the resource `b://one`, and server `b` has not listed its resources yet; \
+         try again, or name another server, as in `trunkline://a/b://one`"
+    );
+    let down = of(Availability::Down("refused".into()), None);
+    assert!(read(&down, "b://one").contains("and server `b` is down: refused; try again"));
+    for view in [&starting, &down] {
+        assert!(view.resource_lookup().find("b://one").is_none());
+        assert_eq!(read(view, "a://one"), "a lists it");
+        assert_eq!(read(view, "a://two"), "a a://two");
+        assert_eq!(read(view, "trunkline://a/b://one"), "a b://one");
+    }
+    // A server that the caller may not read it from makes no difference, and is not named.
+    assert_eq!(read(&of(Availability::Available, Some("some")), "b://one"), "a b://one");
+}
+
+/// Seen: whether a pattern or an agent hides a URI was not asked before its server was known, so that changes
+/// of it were heard, and that its server is down.
+#[test]
+fn patterns_and_agents_hide_uris_of_servers_whose_lists_are_not_known() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/*"] },
+            "b": { "command": "x", "allowTools": ["x://pub/*", "x://t/{n}"] }, "dead": { "command": "x" } },
+        "agents": { "some": { "tools": ["*", "!dead_*", "!*private*"] }, "one": { "tools": ["a_t"] } },
+        "bundles": { "few": { "serverId": "dead", "denyTools": ["y*"] } } }"#;
+    let of = |agent: Option<&'static str>, bundles: &'static [&'static str]| {
+        view(text, &[], CallerSpec { agent, bundles, ..CallerSpec::default() })
+    };
+    let heard = |view: &View, server: &str, uri: &str| {
+        let server = ServerName::new(server).unwrap();
+        let owner = view.possible_uri_owner(&qualified_uri(&server, uri));
+        assert_eq!(owner.is_some(), view.may_hear_of(&server, uri), "{uri}");
+        owner.is_some()
+    };
+    let all = of(None, &[]);
+    assert!(!heard(&all, "a", "x://secret/1") && heard(&all, "a", "x://open"));
+    assert!(heard(&all, "b", "x://pub/1") && heard(&all, "b", "x://t/1"));
+    assert!(!heard(&all, "b", "x://secret/1"));
+    let some = of(Some("some"), &[]);
+    assert!(!heard(&some, "dead", "x://y") && !heard(&some, "a", "x://private/1"));
+    assert!(heard(&some, "a", "x://open"));
+    assert!(!heard(&of(Some("one"), &[]), "a", "x://open"));
+    let few = of(None, &["few"]);
+    assert!(!heard(&few, "dead", "y://1") && heard(&few, "dead", "x://1"));
+    assert!(!heard(&few, "a", "x://open"));
 }
 
 /// TOOL-14: of several servers the one that lists the scheme is meant; else the message names them.
@@ -87,6 +152,35 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
     }
     // No other server can be meant by it, so that it stays as it is.
     assert_eq!(view.exposed_uri(&a, "http://c.example/", &LookupWork::default()), None);
+}
+
+/// Seen: `TRUNKLINE://b/y://one` and ` y://one` were passed on as they are, and URL parsers of clients make
+/// resources of `b` of them.
+#[test]
+fn a_link_that_clients_may_read_as_another_is_qualified() {
+    let servers =
+        [("a", addressed(&["x://one", "y://mine"])), ("b", addressed(&["y://one", "y://t/{n}"]))];
+    let view = view(TWO, &servers, CallerSpec::default());
+    let a = ServerName::new("a").unwrap();
+    for own in [
+        "TRUNKLINE://b/y://one",
+        " y://one",
+        "y://one\t",
+        "Y://one",
+        "y://./one",
+        "y://ONE",
+        "y://t/../t/1",
+        " x://one",
+        "UI://trunkline/b/ui://x",
+    ] {
+        let link = view.exposed_uri(&a, own, &LookupWork::default());
+        assert_eq!(link.as_deref(), Some(&*format!("trunkline://a/{own}")), "{own:?}");
+        let link = view.catalog().exposed_uri(&a, own);
+        assert_eq!(link.as_deref(), Some(&*format!("trunkline://a/{own}")), "{own:?}");
+    }
+    for own in ["x://one", "y://mine", "y://other", "X://other"] {
+        assert_eq!(view.exposed_uri(&a, own, &LookupWork::default()), None, "{own:?}");
+    }
 }
 
 /// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
@@ -150,6 +244,35 @@ fn what_is_denied_is_not_read_as_unlisted() {
     for seen in ["x://secrets", "x://key/1", "x://me/privates", "y://secret"] {
         assert!(view.route_resource(seen).is_ok(), "{seen}");
     }
+}
+
+/// Seen: a template in `denyTools` denied URIs that no list has, and no listed resource.
+#[test]
+fn a_denied_template_hides_listed_resources() {
+    let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/{n}"] },
+            "b": { "command": "x" } },
+        "bundles": { "few": { "serverId": "b", "denyTools": ["y://{owner}/private"] } } }"#;
+    let a = addressed(&[
+        "x://secret/1",
+        "X://Secret/2",
+        "x://open/1",
+        "x://secret/deep/{m}",
+        "x://{+any}",
+    ]);
+    let b = addressed(&["y://me/private", "y://me/public"]);
+    let servers = [("a", a), ("b", b)];
+    let all = view(text, &servers, CallerSpec::default());
+    let shown = |view: &View, kind| {
+        let shown: Vec<_> = view.entries(kind).map(Entry::exposed).collect();
+        shown.join(" ")
+    };
+    assert_eq!(shown(&all, ItemKind::Resource), "x://open/1 y://me/private y://me/public");
+    assert_eq!(shown(&all, ItemKind::ResourceTemplate), "x://{+any}");
+    for hidden in ["x://secret/1", "X://Secret/2", "x://secret/3", "trunkline://a/x://secret/1"] {
+        assert!(all.route_resource(hidden).is_err(), "{hidden}");
+    }
+    let few = view(text, &servers, CallerSpec { bundles: &["few"], ..CallerSpec::default() });
+    assert_eq!(shown(&few, ItemKind::Resource), "y://me/public");
 }
 
 /// What an agent may have by a pattern, it may have in the plain spelling of the URI only.

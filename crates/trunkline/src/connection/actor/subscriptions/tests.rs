@@ -202,6 +202,35 @@ fn only_so_many_are_watched() {
     assert_eq!(table.errand(), None);
 }
 
+/// Seen: 3,000 URIs of 7.5 KiB made a request of 22.5 MB, and its acknowledgement was dropped.
+#[test]
+fn only_so_many_bytes_are_watched() {
+    let mut table = Table::new();
+    let uri = |at: usize| format!("{at:0>8000}");
+    let mut given: Vec<_> = (0..3000).map(|at| table.want(&uri(at))).collect();
+    let refused = given.iter_mut().filter_map(|it| it.try_recv().ok());
+    assert!(refused.map(|it| it.unwrap_err()).all(|it| it.kind() == ErrorKind::Busy));
+    let bytes = |table: &mut Table| -> usize {
+        table.watched.all().iter().map(|subject| subject.name().len()).sum()
+    };
+    assert!((MAX_WATCHED_BYTES / 2 - 8200..MAX_WATCHED_BYTES / 2).contains(&bytes(&mut table)));
+    let other = bearer("bob");
+    assert!(table.want_for(&other, &uri(9999)).try_recv().is_err(), "another principal gets in");
+    // Holds of an earlier connection come back, and do not make the request too long.
+    for at in 3000..6000 {
+        let subject = SubscriptionSubject::resource(&uri(at));
+        table.watched.settle(HoldChange::Begun(subject, other.clone()));
+    }
+    assert!((MAX_WATCHED_BYTES - 8200..=MAX_WATCHED_BYTES).contains(&bytes(&mut table)));
+    drop(given);
+    // Escapes count as they are written.
+    let mut table = Table::new();
+    let given: Vec<_> =
+        (0..3000).map(|at| table.want(&format!("{at}{}", "\u{1}".repeat(2000)))).collect();
+    assert!(bytes(&mut table) * 6 < MAX_WATCHED_BYTES);
+    drop(given);
+}
+
 fn bearer(name: &str) -> Requester {
     let principal = Principal::Token(name.into());
     Requester { client: name.into(), principal, ..Requester::default() }
