@@ -8,6 +8,7 @@ mod command;
 mod tidy;
 mod peers;
 mod deny;
+mod platforms;
 mod properties;
 mod steps;
 
@@ -41,6 +42,8 @@ Environment:
   CI=true                 Report every failing test instead of stopping at the first
   TRUNKLINE_REQUIRE_DENY=1
                           Fail when cargo-deny cannot be had, instead of saying so
+  TRUNKLINE_REQUIRE_TARGETS=1
+                          Fail when the code cannot be checked for macOS and Windows
 ";
 
 const COMMANDS: &[&str] = &["check", "test", "tidy", "peers", "bench", "help"];

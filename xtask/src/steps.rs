@@ -10,7 +10,7 @@ use crate::deny;
 use crate::outcome::StepOutcome;
 use crate::output::say;
 use crate::workspace::Workspace;
-use crate::{peers, properties, suggestion, tidy};
+use crate::{peers, platforms, properties, suggestion, tidy};
 
 /// When a step runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,11 @@ const STEPS: &[Step] = &[
     step("tidy", "rules of this repository", run_tidy),
     step("clippy", "lints (clippy), warnings are errors", clippy),
     step("docs", "documentation builds without warnings", docs),
+    step(
+        "platforms",
+        "lints for macOS and Windows, where the targets are installed",
+        platforms::check,
+    ),
     step("peers", "third-party programs for the tests", install_peers),
     step("tests", "unit and integration tests", tests),
     step("doctests", "examples in the documentation", doctests),
@@ -236,8 +241,18 @@ mod tests {
 
     #[test]
     fn all_steps_run_in_order_except_those_that_must_be_named() {
-        let expected =
-            ["fmt", "tidy", "clippy", "docs", "peers", "tests", "doctests", "deny", "fuzz"];
+        let expected = [
+            "fmt",
+            "tidy",
+            "clippy",
+            "docs",
+            "platforms",
+            "peers",
+            "tests",
+            "doctests",
+            "deny",
+            "fuzz",
+        ];
         assert_eq!(selected(&[]), expected);
     }
 

@@ -36,7 +36,10 @@ pub fn unsafety(path: &Path) -> Option<String> {
     #[cfg(unix)]
     return ownership::problem(path, &fs::metadata(path).ok()?);
     #[cfg(not(unix))]
-    None
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// Whether a file is inside a directory, with links resolved. For a file that does not exist, its parent

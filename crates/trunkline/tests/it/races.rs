@@ -61,7 +61,7 @@ async fn a_call_that_is_dropped_at_once_is_cancelled() {
 }
 
 /// CON-10: a process that starts its own session and ignores signals is ended as well.
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc")]
 #[tokio::test]
 async fn a_process_that_leaves_its_group_is_ended() {
     let folder = Folder::new();

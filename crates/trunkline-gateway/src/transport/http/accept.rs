@@ -31,6 +31,7 @@ use super::accept_status::{AcceptHealth, AcceptStatus};
 const MOST: usize = 4096;
 
 /// Files reserved for upstream servers and the program itself.
+#[cfg(unix)]
 const FILES: u64 = 128;
 
 /// Timeout for the headers of a request, and for an idle connection.

@@ -7,8 +7,7 @@
 use std::io;
 
 #[cfg(target_os = "linux")]
-pub(in crate::transport) use linux::SpawnPause;
-pub(in crate::transport) use linux::is_own;
+pub(in crate::transport) use linux::{SpawnPause, is_own};
 
 /// Starts a process, and registers it before it can be mistaken for an orphan.
 #[cfg(target_os = "linux")]

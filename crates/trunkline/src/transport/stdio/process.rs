@@ -289,9 +289,8 @@ fn spawn_in_group(
     command: &mut Command,
     options: &ChildOptions,
 ) -> io::Result<(Child, Option<ServerProcesses>, Option<ReservedGroup>)> {
-    #[cfg(target_os = "linux")]
     if options.is_subreaper {
-        tracker::become_subreaper();
+        processes::become_subreaper();
     }
     let spawn_id = SpawnId::generate().ok_or(io::ErrorKind::Unsupported)?;
     command.env(spawn_id::VARIABLE, spawn_id.below(options.outer.as_deref()));

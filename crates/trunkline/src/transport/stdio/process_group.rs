@@ -59,7 +59,7 @@ impl ProcessGroup {
         0
     }
 
-    pub(in crate::transport) fn tell(self, _: GroupSignal) {}
+    pub(in crate::transport) fn signal(self, _: GroupSignal) {}
 
     pub(in crate::transport) fn is_alive(self) -> bool {
         false

@@ -8,9 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin};
+#[cfg(unix)]
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+#[cfg(unix)]
 use super::own_children;
 use super::process_group::{GroupSignal, ProcessGroup};
 

@@ -1,21 +1,28 @@
 //! All processes of a server: searches for them, signals them, and lists those that remain.
 
-use std::time::Duration;
-
-use super::spawn_id::SpawnId;
 #[cfg(target_os = "linux")]
-use crate::transport::stdio::process::cgroup::Cgroup;
-use crate::transport::stdio::process_group::{GroupSignal, ProcessGroup};
-#[cfg(not(target_os = "linux"))]
-use crate::transport::stdio::watchdog::WatchdogRecord;
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
 use std::thread;
+use std::time::Duration;
+#[cfg(target_os = "linux")]
 use std::time::Instant;
 
+#[cfg(target_os = "linux")]
 use rustix::process::Signal;
 
+#[cfg(target_os = "linux")]
+use super::cgroup::Cgroup;
+use super::spawn_id::SpawnId;
+#[cfg(target_os = "linux")]
+pub(super) use super::tracker::become_subreaper;
+#[cfg(target_os = "linux")]
 use super::tracker::{self, TrackerGuard};
+use crate::transport::stdio::process_group::{GroupSignal, ProcessGroup};
+#[cfg(target_os = "linux")]
 use crate::transport::stdio::procfs::Process;
+#[cfg(not(target_os = "linux"))]
+use crate::transport::stdio::watchdog::WatchdogRecord;
 
 /// Time for orphans of unknown servers between SIGTERM and SIGKILL.
 #[cfg(target_os = "linux")]
@@ -47,7 +54,7 @@ pub(super) struct ServerProcesses {
     seen: Vec<Process>,
     /// The watchdog record, for as long as they exist.
     #[cfg(not(target_os = "linux"))]
-    _record: Record,
+    _record: WatchdogRecord,
 }
 
 /// Finds processes by spawn ID, ancestry, session and cgroup.
@@ -118,6 +125,10 @@ pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
     }
 }
 
+/// Only Linux has subreapers.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn become_subreaper() {}
+
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
     tried.to_vec()
@@ -141,8 +152,9 @@ fn remaining(process: &Process) -> Option<RemainingProcess> {
 /// On other systems only the group is known.
 #[cfg(not(target_os = "linux"))]
 impl ServerProcesses {
+    #[expect(clippy::needless_pass_by_value, reason = "the tracker on Linux keeps it")]
     pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, _: bool) -> (Self, bool) {
-        let record = Record::new();
+        let record = WatchdogRecord::new();
         let items = [format!("g{}", group.number()), format!("t{}", spawn_id.as_str())];
         let is_guarded = record.write(&items);
         (Self { group, _record: record }, is_guarded)
@@ -150,12 +162,12 @@ impl ServerProcesses {
 
     pub(super) fn started(&self, _: u32) {}
 
-    pub(super) fn are_gone(&mut self) -> bool {
+    pub(super) fn all_gone(&mut self) -> bool {
         !self.group.is_alive()
     }
 
-    pub(super) fn tell(&mut self, order: GroupSignal) {
-        self.group.tell(order);
+    pub(super) fn signal(&mut self, order: GroupSignal) {
+        self.group.signal(order);
     }
 
     pub(super) fn seen(&self) -> Vec<RemainingProcess> {
