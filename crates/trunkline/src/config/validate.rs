@@ -23,11 +23,13 @@ mod settings;
 mod transport;
 mod server;
 mod patterns;
+mod containers;
 mod choices;
 mod gemini;
 mod global;
 
 pub(crate) use choices::{BundleDraft, WholeBundle};
+use containers::{ContainerKind, Containers};
 pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
 use server::ServerReader;
@@ -131,6 +133,7 @@ impl LayerReader<'_, '_> {
         let file = root.and_then(|root| self.file(root));
         self.is_whole &= file.is_some();
         let file = file.unwrap_or_default();
+        let containers = Containers::of(root);
         self.unknown_keys(&file);
         let inputs = Arc::new(inputs(&file));
         let mut behaviour = ServerSettingsLayer::of_file(&file);
@@ -140,10 +143,10 @@ impl LayerReader<'_, '_> {
         let unreadable_settings = self.unreadable_settings(root, &file);
         Layer {
             unreadable_settings,
-            servers: self.servers(&file, &inputs),
-            bundles: self.bundles(root, &file),
-            agents: self.agents(root, &file),
-            unreadable: self.unreadable_parts(root),
+            servers: self.servers(&file, &inputs, &containers),
+            bundles: self.bundles(root, &file, &containers),
+            agents: self.agents(root, &file, &containers),
+            unreadable: self.unreadable_parts(root, &containers),
             naming,
             behaviour,
             access_place,
@@ -181,22 +184,30 @@ impl LayerReader<'_, '_> {
     }
 
     /// The parts that are there and cannot be read.
-    fn unreadable_parts(&self, root: Option<&Node>) -> UnreadableParts {
+    fn unreadable_parts(
+        &self,
+        root: Option<&Node>,
+        containers: &Containers<'_>,
+    ) -> UnreadableParts {
         if !self.is_whole {
             return UnreadableParts::ALL;
         }
         let errors = self.decoder.error_places();
         let is_unusable = |key: &str, is_part: fn(&Node) -> bool| {
-            let again = members(root, key).count() > 1;
-            again || members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
+            members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
         };
         let object = |node: &Node| matches!(node.value, Value::Object(_));
-        let servers = ["mcpServers", "servers", "mcp", "context_servers"];
+        let holds_none = |kind: ContainerKind| {
+            containers.is_ambiguous(kind) || kind.keys().iter().any(|key| is_unusable(key, object))
+        };
+        let naming = ["naming", "separator"];
         UnreadableParts {
-            servers: servers.into_iter().any(|key| is_unusable(key, object)),
-            bundles: is_unusable("bundles", object),
-            agents: is_unusable("agents", object),
-            naming: ["naming", "separator"].into_iter().any(|key| is_unusable(key, |_| false)),
+            servers: holds_none(ContainerKind::Servers),
+            bundles: holds_none(ContainerKind::Bundles),
+            agents: holds_none(ContainerKind::Agents),
+            naming: naming
+                .into_iter()
+                .any(|key| is_unusable(key, |_| false) || members(root, key).count() > 1),
         }
     }
 
@@ -275,7 +286,12 @@ impl LayerReader<'_, '_> {
         true
     }
 
-    fn servers(&mut self, file: &FileEntry, inputs: &Arc<Inputs>) -> Vec<LayerServer> {
+    fn servers(
+        &mut self,
+        file: &FileEntry,
+        inputs: &Arc<Inputs>,
+        containers: &Containers<'_>,
+    ) -> Vec<LayerServer> {
         let roots = roots(file);
         let doubles = self.duplicate_servers(&roots);
         let mut servers = Vec::new();
@@ -290,7 +306,8 @@ impl LayerReader<'_, '_> {
                 }
             }
         }
-        self.gemini_rules(file, &mut servers);
+        self.gemini_rules(file, containers, &mut servers);
+        self.ambiguous_servers(containers, &mut servers);
         servers
     }
 

@@ -14,7 +14,7 @@ use trunkline::message::Raw;
 use trunkline::policy::{Caller, CallerSpec, Decision, Rules, Toggle, Toggles, decide};
 
 /// Tools that a caller sees, as `server/tool`; nothing for a caller that is refused.
-type Visible = BTreeSet<String>;
+pub(crate) type Visible = BTreeSet<String>;
 
 fn listing() -> Arc<ServerItems> {
     let item = |(name, definition): (&str, &str)| {
@@ -28,7 +28,7 @@ fn listing() -> Arc<ServerItems> {
     Arc::new(ServerItems::new(tools.map(item)))
 }
 
-fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
+pub(crate) fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
     let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
     let Ok(caller) = rules.caller(who) else { return Visible::new() };
     seen_by(loaded, &rules, &caller)

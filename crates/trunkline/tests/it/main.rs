@@ -6,6 +6,7 @@ mod agents;
 mod dialects;
 mod mistakes;
 mod closed;
+mod containers;
 mod layers;
 mod secrets;
 mod leaks;

@@ -87,7 +87,7 @@ pub(crate) struct McpEntry {
 impl McpEntry {
     /// Whether the keys are those of `mcp` itself, and not names of servers. A server called like
     /// one of them has a type, a command or an address.
-    fn has_own_keys(node: &Node) -> bool {
+    pub(crate) fn has_own_keys(node: &Node) -> bool {
         let is_entry = |value: &Node| {
             ["type", "command", "url"].into_iter().any(|key| {
                 value.get(key).is_some_and(|value| !matches!(value.value, Value::Object(_)))
@@ -154,6 +154,10 @@ impl FromNode for McpEntry {
         let members = decoder.members(node, "an object with servers by name")?;
         let mut entry = Self::default();
         if Self::has_own_keys(node) {
+            let mut nested = members.iter().filter(|member| &*member.key.text == "servers");
+            if let (Some(first), Some(again)) = (nested.next(), nested.next()) {
+                decoder.duplicate_key(&again.key, first.key.span);
+            }
             for member in members {
                 if !left_out::<Self>(member, decoder) {
                     entry.read_field(member, decoder);

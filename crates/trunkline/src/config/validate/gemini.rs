@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::containers::Containers;
 use super::{LayerReader, LayerServer};
 use crate::config::decode::WithSpan;
 use crate::config::diagnostic::Code;
@@ -11,7 +12,15 @@ use crate::name::ServerName;
 
 impl LayerReader<'_, '_> {
     /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
-    pub(super) fn gemini_rules(&mut self, file: &FileEntry, servers: &mut [LayerServer]) {
+    pub(super) fn gemini_rules(
+        &mut self,
+        file: &FileEntry,
+        containers: &Containers<'_>,
+        servers: &mut [LayerServer],
+    ) {
+        if containers.has_rules() {
+            servers.iter_mut().for_each(|server| server.draft.switch_off());
+        }
         let Some(mcp) = &file.mcp else { return };
         let names = |list: &WithSpan<Vec<WithSpan<Box<str>>>>| -> HashSet<Box<str>> {
             list.value.iter().map(|item| item.value.clone()).collect()
