@@ -133,8 +133,8 @@ impl LayerReader<'_, '_> {
         let file = root.and_then(|root| self.file(root));
         self.is_whole &= file.is_some();
         let file = file.unwrap_or_default();
-        let containers = Containers::of(root);
-        self.unknown_keys(&file);
+        let containers = Containers::of(root, &file);
+        self.unknown_keys(&file, &containers);
         let inputs = Arc::new(inputs(&file));
         let mut behaviour = ServerSettingsLayer::of_file(&file);
         behaviour.apply_host_wide(&file, self.decoder);
@@ -234,9 +234,13 @@ impl LayerReader<'_, '_> {
 
     /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
     /// the settings file of a whole host has many that are none of our business.
-    fn unknown_keys(&mut self, file: &FileEntry) {
+    fn unknown_keys(&mut self, file: &FileEntry, containers: &Containers<'_>) {
         let mut others = Vec::new();
         for member @ ObjectMember { key, .. } in &file.unknown {
+            if containers.is_misspelt(member) {
+                self.misspelt_container(member, roots(file).is_empty());
+                continue;
+            }
             if global::is_limit(file, member) && !holds_servers(&member.value) {
                 self.decoder.unknown_key::<FileEntry>(member);
                 continue;

@@ -587,7 +587,7 @@ fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     }
 }
 
-struct File(&'static str);
+pub(crate) struct File(pub(crate) &'static str);
 
 impl Environment for File {
     fn variable(&self, _: &str) -> Option<OsString> {

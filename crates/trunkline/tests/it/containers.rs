@@ -1,9 +1,15 @@
 //! BUN-2: the objects that hold servers, bundles and agents, written twice or under a misspelt key.
 
-use trunkline::config::{self, Code, LoadedConfig};
+use trunkline::config::{self, Code, LoadOptions, LoadedConfig, Overrides};
 use trunkline::policy::CallerSpec;
 
-use crate::closed::{Visible, visible};
+use crate::closed::{File, Visible, visible};
+
+fn over(lower: &'static str, text: &str) -> LoadedConfig {
+    let overrides = Some(Overrides::Text(text.to_owned()));
+    let path = Some("mcp.json".into());
+    config::load(&File(lower), &LoadOptions { path, overrides, ..LoadOptions::default() })
+}
 
 fn has_error(loaded: &LoadedConfig) -> bool {
     loaded.diagnostics.iter().any(|found| found.is_error(false))
@@ -57,4 +63,52 @@ fn bundles_and_agents_that_are_written_twice_are_disabled() {
         assert!(loaded.config.agents().files.is_empty(), "{twice}");
         assert_eq!(visible(&loaded, agent), Visible::new(), "{twice}");
     }
+}
+
+/// A layer that may take something away, and whose container has another key, disables what is below.
+#[test]
+fn a_misspelt_container_in_a_layer_disables_what_is_below_it() {
+    let lower = r#"{"mcpServers":{"fs":{"command":"x"},"t":{"command":"y"}},
+                    "bundles":{"b":{"serverId":"fs"}},"agents":{"a":{}}}"#;
+    for key in ["mcpServer", "mcpservers", "mcp_servers", "Servers", "server", "mcpSevrers", "MCP"]
+    {
+        let loaded = over(lower, &format!(r#"{{"{key}":{{"t":{{"enabled":false}}}}}}"#));
+        assert_eq!(visible(&loaded, CallerSpec::default()), Visible::new(), "{key}");
+        assert!(has_error(&loaded), "{key}");
+        assert!(loaded.diagnostics.iter().any(|found| found.code == Code::Disabled), "{key}");
+    }
+    for key in ["bundle", "Bundles", "bundels"] {
+        let text = format!(r#"{{"{key}":{{"b":{{"serverId":"fs","allowTools":["read"]}}}}}}"#);
+        let loaded = over(lower, &text);
+        assert_eq!(loaded.config.bundles().len(), 0, "{key}");
+        assert!(has_error(&loaded), "{key}");
+    }
+    for key in ["agent", "Agents", "agnets"] {
+        let loaded = over(lower, &format!(r#"{{"{key}":{{"a":{{"tools":["fs_read"]}}}}}}"#));
+        assert!(loaded.config.agents().named["a"].is_disabled, "{key}");
+        assert!(has_error(&loaded), "{key}");
+    }
+}
+
+/// Keys of whole settings files that resemble a container, and are none.
+#[test]
+fn keys_of_other_hosts_that_resemble_a_container_are_left_alone() {
+    for other in [
+        r#""server":{"port":4096,"hostname":"127.0.0.1"}"#,
+        r#""lspServers":{"go":{"command":"gopls"}}"#,
+        r#""map":{"x":{"y":1}}"#,
+        r#""events":{"x":{"y":1}}"#,
+        r#""_mcpServers":{"fs":{"command":"x","enabled":false}}"#,
+        r#""mcpServers_old":{"fs":{"command":"x","enabled":false}}"#,
+        r#""agent":"reviewer""#,
+        r#""disable_ai":true"#,
+        r#""tools":{"bash":false}"#,
+    ] {
+        let text = format!(r#"{{"mcpServers":{{"fs":{{"command":"x"}}}},{other}}}"#);
+        let loaded = config::parse("settings.json", &text);
+        assert_eq!(visible(&loaded, CallerSpec::default()).len(), 3, "{other}");
+    }
+    let opencode = r#"{"mcp":{"fs":{"type":"local","command":["x"]}},"agent":{"build":{"tools":{"bash":false}}}}"#;
+    let loaded = config::parse("opencode.json", opencode);
+    assert_eq!(visible(&loaded, CallerSpec::default()).len(), 3);
 }

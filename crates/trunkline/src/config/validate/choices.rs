@@ -137,7 +137,7 @@ impl LayerReader<'_, '_> {
     ) -> Vec<(&'n ObjectMember, bool)> {
         let errors = self.decoder.error_places();
         let mistakes = ErrorPlaces::of(&self.mistakes);
-        let entries = Containers::entries(root, kind);
+        let entries = containers.entries(root, kind);
         let (mut seen, mut unclear) = (HashSet::new(), HashSet::new());
         for entry in &entries {
             if !seen.insert(&*entry.key.text) {
