@@ -250,7 +250,8 @@ impl<'a> Decoder<'a> {
             let help = format!("did you mean `{rule}`?");
             return self.push(found.label("a rule that is not applied").help(help));
         }
-        if let Some(word) = LimitKeyword::written(&key.text, &member.value) {
+        let word = LimitKeyword::written(&key.text, &member.value);
+        if let Some(word) = word.filter(|word| word.is_possible_among(T::KEYS)) {
             let found = self.error(Code::UnknownKey, key.span, message);
             let help = word.advice(T::is_rule);
             return self.push(found.label("a rule that is not applied").help(help));

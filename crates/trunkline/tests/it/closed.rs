@@ -569,6 +569,40 @@ fn limits_of_other_hosts_in_an_agent_file_are_applied() {
     }
 }
 
+/// A slip in a key that only agent files have, and other words for a limit, disable the agent.
+#[test]
+fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
+    for keys in [
+        "disalowedTools: [fs_write]",
+        "disallowedTolls: [fs_write]",
+        "dissallowedTools: fs_write",
+        "alowed-tools: [fs_read]",
+        "alowedTools: [fs_read]",
+        "permision:\n  fs_write: deny",
+        "only: [fs_read]",
+        "bundle: b",
+        "bundles: [b]",
+        "servers: [fs]",
+        "tool_allowlist: [fs_read]",
+        "tools-deny: [fs_write]",
+    ] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let loaded = config::parse_agents("AGENTS.md", &text, AgentFile::Several);
+        assert!(loaded.agents["a"].is_disabled, "{keys}");
+        assert!(loaded.diagnostics.iter().any(|found| found.is_error(false)), "{keys}");
+    }
+    // Claude Code connects these beside the others.
+    let text = "---\nname: a\nmcpServers: [fs]\n---\n";
+    let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
+    assert!(!loaded.agents["a"].is_disabled);
+    assert_eq!(loaded.diagnostics[0].code, Code::NotApplied);
+    for keys in ["permissionMode: plan", "model: opus", "color: red", "disabled_providers: [x]"] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let loaded = config::parse_agents("AGENTS.md", &text, AgentFile::Several);
+        assert!(loaded.diagnostics.is_empty(), "{keys}: {:?}", loaded.diagnostics);
+    }
+}
+
 #[test]
 fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     for rule in [

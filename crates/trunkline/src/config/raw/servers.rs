@@ -123,8 +123,9 @@ impl McpEntry {
             }
             "serverCommand" => {}
             _ => {
+                let word = LimitKeyword::written(&member.key.text, &member.value);
                 self.has_unreadable_rule |= Self::near_rule(&member.key.text).is_some()
-                    || LimitKeyword::written(&member.key.text, &member.value).is_some();
+                    || word.is_some_and(|word| word.is_possible_among(Self::KEYS));
                 decoder.unknown_key::<Self>(member);
                 decoder.keep(member);
             }

@@ -110,7 +110,8 @@ fn is_amazon_q_agent(file: &FileEntry) -> bool {
 /// Whether an unknown member at the top is a limit.
 pub(super) fn is_limit(file: &FileEntry, member: &ObjectMember) -> bool {
     let is_approval = &*member.key.text == "allowedTools" && is_amazon_q_agent(file);
-    !is_approval && LimitKeyword::written(&member.key.text, &member.value).is_some()
+    let word = LimitKeyword::written(&member.key.text, &member.value);
+    !is_approval && word.is_some_and(|word| word.is_possible_among(FileEntry::KEYS))
 }
 
 impl AnyValue {
