@@ -266,6 +266,11 @@ impl<'a> Decoder<'a> {
         ErrorPlaces::of(&self.diagnostics)
     }
 
+    /// Where errors of one code stand.
+    pub(crate) fn error_places_of(&self, code: Code) -> ErrorPlaces {
+        ErrorPlaces::of(self.diagnostics.iter().filter(|found| found.code == code))
+    }
+
     /// Reports a word that is not one of those allowed.
     pub(crate) fn unknown_word(&mut self, node: &Node, what: &str, allowed: &[&str]) {
         let Value::String(word) = &node.value else { return };
@@ -287,8 +292,9 @@ impl<'a> Decoder<'a> {
 pub(crate) struct ErrorPlaces(Vec<usize>);
 
 impl ErrorPlaces {
-    pub(crate) fn of(diagnostics: &[Diagnostic]) -> Self {
-        let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    pub(crate) fn of<'d>(diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Self {
+        let diagnostics = diagnostics.into_iter();
+        let errors = diagnostics.filter(|found| found.severity == Severity::Error);
         let places = errors.filter_map(|found| Some(found.location.as_ref()?.span().start()));
         let mut places: Vec<_> = places.collect();
         places.sort_unstable();

@@ -112,3 +112,41 @@ fn keys_of_other_hosts_that_resemble_a_container_are_left_alone() {
     let loaded = config::parse("opencode.json", opencode);
     assert_eq!(visible(&loaded, CallerSpec::default()).len(), 3);
 }
+
+/// Beside servers elsewhere, `mcp` holds Gemini CLI's rules: a list in it that nothing knows may exclude any.
+#[test]
+fn misspelt_lists_of_gemini_switch_everything_off() {
+    for rule in [
+        r#""exclude":["t"]"#,
+        r#""exlcuded":["t"]"#,
+        r#""alowed":["fs"]"#,
+        r#""allow":["fs"]"#,
+        r#""deny":["t"]"#,
+        r#""blocked":["t"]"#,
+        r#""Allowed":["fs"]"#,
+        r#""others":["t"]"#,
+        r#""disabled":true"#,
+    ] {
+        let text = format!(
+            r#"{{"mcpServers":{{"fs":{{"command":"x"}},"t":{{"command":"y"}}}},"mcp":{{{rule}}}}}"#
+        );
+        let loaded = config::parse("settings.json", &text);
+        assert_eq!(visible(&loaded, CallerSpec::default()), Visible::new(), "{rule}");
+        assert!(has_error(&loaded), "{rule}");
+    }
+}
+
+/// A limit in an object that has none is not applied, so that the servers it was meant for are disabled.
+#[test]
+fn a_limit_in_an_object_of_settings_disables_the_servers() {
+    for other in [
+        r#""naming":{"access":"read-only"}"#,
+        r#""naming":{"denyTools":["write"]}"#,
+        r#""timeouts":{"access":"read-only"}"#,
+    ] {
+        let text = format!(r#"{{"mcpServers":{{"fs":{{"command":"x"}}}},{other}}}"#);
+        let loaded = config::parse("x", &text);
+        assert_eq!(visible(&loaded, CallerSpec::default()), Visible::new(), "{other}");
+        assert!(has_error(&loaded), "{other}");
+    }
+}

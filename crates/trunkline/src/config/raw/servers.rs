@@ -82,6 +82,8 @@ pub(crate) struct McpEntry {
     pub(crate) inputs: Option<WithSpan<Vec<WithSpan<InputEntry>>>>,
     /// Whether `allowed` or `excluded` is there and cannot be read.
     pub(crate) has_unreadable_rule: bool,
+    /// Whether a list or a switch stands in the place of a server.
+    pub(crate) has_unknown_rule: bool,
 }
 
 impl McpEntry {
@@ -133,6 +135,16 @@ impl McpEntry {
     }
 }
 
+/// Whether a member in the place of a server can only be a rule: a list, or a switch that is off.
+fn is_unknown_rule(member: &ObjectMember) -> bool {
+    match (LimitKeyword::of(&member.key.text), &member.value.value) {
+        (_, Value::Array(_)) => true,
+        (Some(LimitKeyword::Switch(is_used)), Value::Bool(value)) => *value != is_used,
+        (_, Value::Bool(_)) => true,
+        _ => false,
+    }
+}
+
 fn is_object(node: &Node) -> bool {
     matches!(node.value, Value::Object(_))
 }
@@ -167,6 +179,7 @@ impl FromNode for McpEntry {
                 }
             }
         } else {
+            entry.has_unknown_rule = members.iter().any(is_unknown_rule);
             entry.servers = Some(ServerMap::from_members(members.iter(), decoder));
         }
         Some(entry)

@@ -28,7 +28,11 @@ impl LayerReader<'_, '_> {
         let allowed = mcp.value.allowed.as_ref().map(names);
         let excluded = mcp.value.excluded.as_ref().map(names);
         let are_names = self.are_server_names(&mcp.value, servers);
-        let is_unreadable = mcp.value.has_unreadable_rule || !are_names;
+        // Beside servers elsewhere, `mcp` holds rules: a list in it is one that nothing knows.
+        let is_beside = [&file.mcp_servers, &file.servers, &file.context_servers];
+        let is_beside = is_beside.into_iter().any(Option::is_some);
+        let is_unknown = is_beside && mcp.value.has_unknown_rule;
+        let is_unreadable = mcp.value.has_unreadable_rule || !are_names || is_unknown;
         for server in servers {
             let name = server.name.as_str();
             let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(name));

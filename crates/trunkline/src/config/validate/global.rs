@@ -45,6 +45,11 @@ impl LayerReader<'_, '_> {
                 add(key, None, member.key.span);
             }
         }
+        // Limits in an object that has none.
+        let limits = self.decoder.error_places_of(Code::UnknownKey);
+        if let Some(member) = members(root, "naming").find(|member| limits.any_within(member)) {
+            add("naming", None, member.key.span);
+        }
         for member in &file.unknown {
             let key = &*member.key.text;
             match FileEntry::near_rule(key) {
