@@ -1,7 +1,7 @@
 //! Keys by which people and other hosts write limits: where such a key is not known, it is a limit that
 //! would not be applied (BUN-2).
 
-use super::jsonc::{Node, Value};
+use super::jsonc::{Node, ObjectMember, Value};
 
 /// The meaning of a key that is a limit somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +97,36 @@ const MISSPELT: &[(&str, LimitKeyword)] = &[
     ("enabled", LimitKeyword::Switch(true)),
 ];
 
+/// Keys under which people group limits that belong one level up.
+const GROUPS: &[&str] = &[
+    "default",
+    "defaults",
+    "global",
+    "globals",
+    "limits",
+    "policies",
+    "policy",
+    "restrictions",
+    "rules",
+    "settings",
+];
+
+/// Keys of JSON Schema that other documents have as well. Any other key with a `$` is a slip.
+const SCHEMA_KEYS: &[&str] = &["$comment", "$id", "$schema", "$version"];
+
+/// Whether a key is a way to write a comment.
+pub(crate) fn is_comment(key: &str) -> bool {
+    key.starts_with(['_', '/', '#'])
+        || key.eq_ignore_ascii_case("comment")
+        || SCHEMA_KEYS.contains(&key)
+}
+
 impl LimitKeyword {
     /// The limit that a key means, whatever its capitals and separators, and with a letter or two wrong;
     /// `None` if it means none.
     pub(crate) fn of(key: &str) -> Option<Self> {
-        // A way to write a comment.
-        if key.starts_with(['_', '/', '#', '$']) {
-            return None;
+        if key.starts_with(['_', '/', '#']) {
+            return None; // A comment.
         }
         let folded: String =
             key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -150,13 +173,30 @@ impl LimitKeyword {
 
     /// The limit that a key means with a value. A switch that is on takes nothing away.
     pub(crate) fn written(key: &str, value: &Node) -> Option<Self> {
-        match (Self::of(key)?, &value.value) {
-            (Self::Switch(is_used), Value::Bool(value)) if *value == is_used => None,
-            // Names choose servers; anything else is their definition, or a setting of another host.
-            (Self::Scope, Value::String(_) | Value::Array(_)) => Some(Self::Scope),
-            (Self::Scope, _) => None,
-            (word, _) => Some(word),
+        if is_comment(key) {
+            return None;
         }
+        match (Self::of(key), &value.value) {
+            (Some(Self::Switch(is_used)), Value::Bool(value)) if *value == is_used => None,
+            // Names choose servers; anything else is their definition, or a setting of another host.
+            (Some(Self::Scope), Value::String(_) | Value::Array(_)) => Some(Self::Scope),
+            (Some(Self::Scope), _) => None,
+            (Some(word), _) => Some(word),
+            (None, Value::String(word)) => is_access_word(word).then_some(Self::Access),
+            (None, Value::Object(members)) => members.iter().find_map(|it| Self::nested(key, it)),
+            (None, _) => None,
+        }
+    }
+
+    /// The limit that a member of an object under an unknown key means: any in a group of rules, elsewhere
+    /// only an access rule.
+    fn nested(group: &str, member: &ObjectMember) -> Option<Self> {
+        let limit = Self::of(&member.key.text)?;
+        let is_group = GROUPS.iter().any(|it| group.eq_ignore_ascii_case(it));
+        let is_access = matches!(&member.value.value, Value::String(it) if is_access_word(it));
+        let is_on = matches!((limit, &member.value.value),
+            (Self::Switch(is_used), Value::Bool(value)) if *value == is_used);
+        (is_group && !is_on || limit == Self::Access && is_access).then_some(limit)
     }
 
     /// Whether the limit can be meant in an object with these keys. One that defines servers does not choose
@@ -189,6 +229,12 @@ impl LimitKeyword {
     }
 }
 
+/// Whether a text is an access rule that limits, in any spelling.
+fn is_access_word(word: &str) -> bool {
+    let folded: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
+    ["readonly", "readonlystrict"].iter().any(|it| folded.eq_ignore_ascii_case(it))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +256,7 @@ mod tests {
             ("only", LimitKeyword::Allow),
             ("tool_allowlist", LimitKeyword::Allow),
             ("tools-deny", LimitKeyword::Deny),
+            ("$denyTools", LimitKeyword::Deny),
             ("mcp_servers", LimitKeyword::Scope),
         ] {
             assert_eq!(LimitKeyword::of(key), Some(word), "{key}");

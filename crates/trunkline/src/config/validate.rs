@@ -9,6 +9,7 @@ use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
 use super::format::foreign_format;
 use super::jsonc::{self, Document, Node, ObjectMember, Value};
+use super::limits::is_comment;
 use super::model::{
     Access, Agents, ConsentHold, Inputs, ListLocations, Origin, ToolLists, UnknownKey,
 };
@@ -413,11 +414,6 @@ const MAX_NAMED: usize = 8;
 fn holds_servers(node: &Node) -> bool {
     let Value::Object(members) = &node.value else { return false };
     members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
-}
-
-/// Whether a key is a way to write a comment.
-fn is_comment(key: &str) -> bool {
-    key.starts_with(['_', '/', '#', '$']) || key.eq_ignore_ascii_case("comment")
 }
 
 /// What is wrong with a member at the top that is, or holds, servers, and what to do about it.

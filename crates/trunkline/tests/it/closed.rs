@@ -603,6 +603,44 @@ fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
     }
 }
 
+/// Limits in groups, with a `$`, with a letter wrong in a place that has none, and in an object of settings.
+#[test]
+fn a_limit_in_another_place_or_with_a_slip_is_never_passed_over() {
+    for member in [
+        r#""settings": { "access": "read-only" }"#,
+        r#""defaults": { "denyTools": ["write"] }"#,
+        r#""policy": "read-only""#,
+        r#""mode": "readOnly""#,
+        r#""denyToolss": ["write"]"#,
+        r#""disabledTool": ["write"]"#,
+        r#""$denyTools": ["write"]"#,
+        r#""restart": { "polcy": "never" }"#,
+    ] {
+        let seen = seen_with("top", member);
+        assert_eq!(seen, Visible::new(), "{member}");
+    }
+    let read: Visible = ["fs/read".to_owned()].into();
+    assert_eq!(seen_with("top", r#""$access": "read-write""#), read, "taken for the strictest");
+    for (place, member) in [
+        ("server", r#""$denyTools": ["write"]"#),
+        ("server", r#""restart": { "polcy": "never" }"#),
+        ("bundle", r#""only": ["read"]"#),
+        ("bundle", r#""$allowTools": ["read"]"#),
+        ("agent", r#""disalowedTools": ["fs_write"]"#),
+        ("agent", r#""servers": ["fs"]"#),
+        ("agent", r#""bundles": ["b"]"#),
+    ] {
+        assert_eq!(seen_with(place, member), Visible::new(), "{place}: {member}");
+    }
+    let text = "---\nname: a\nmode: read-only\n---\n";
+    assert!(config::parse_agents("AGENTS.md", text, AgentFile::Several).agents["a"].is_disabled);
+    for member in [r#""$comment": "x""#, r#""_tools": ["read"]"#, r#""settings": { "a": 1 }"#] {
+        let text = format!(r#"{{ "servers": {{ "fs": {{ "command": "x" }} }}, {member} }}"#);
+        let seen = visible(&config::parse("x", &text), CallerSpec::default());
+        assert_eq!(seen.len(), 3, "{member}");
+    }
+}
+
 #[test]
 fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     for rule in [
