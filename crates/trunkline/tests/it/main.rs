@@ -7,6 +7,7 @@ mod dialects;
 mod mistakes;
 mod closed;
 mod containers;
+mod mistaken_rules;
 mod layers;
 mod secrets;
 mod leaks;
