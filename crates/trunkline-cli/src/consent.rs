@@ -75,14 +75,16 @@ impl Review {
     }
 
     /// The files it may read if it may read those outside of its folder that were shown, where they
-    /// are now. A path that a variable decides can be any.
+    /// are now. A path that a variable decides can be any; a folder is never among them.
     pub(crate) fn outside_reach(&self) -> FileReach {
         let outside = || self.lines.iter().filter_map(|line| line.outside.as_ref());
         let path = |file: &OutsideFile| match file {
-            OutsideFile::At(path) => Some(path.clone()),
+            OutsideFile::At(path) => Some(Some(path.clone())),
+            OutsideFile::Folder => Some(None),
             OutsideFile::Anywhere => None,
         };
-        match outside().map(path).collect::<Option<Vec<_>>>() {
+        let paths = outside().map(path).collect::<Option<Vec<_>>>();
+        match paths.map(|paths| paths.into_iter().flatten().collect::<Vec<_>>()) {
             None => FileReach::Anywhere,
             Some(paths) if paths.is_empty() => FileReach::Workspace,
             Some(paths) => FileReach::Listed(paths.into()),
@@ -103,7 +105,11 @@ impl Review {
                 let _ = writeln!(text, "  {server}");
             }
             let mark = if is_new(line) { '+' } else { ' ' };
-            let outside = if line.outside.is_some() { "  (outside of its folder)" } else { "" };
+            let outside = match line.outside {
+                Some(OutsideFile::Folder) => "  (a folder outside of its own, which is not read)",
+                Some(_) => "  (outside of its folder)",
+                None => "",
+            };
             let _ = writeln!(text, "{mark}   {:<7} {}{outside}", line.verb, line.exact);
         }
         if self.lines.is_empty() {

@@ -33,27 +33,29 @@ pub(super) fn unsafety(path: &Path) -> Option<String> {
     None
 }
 
-/// Whether a file is inside of a folder, once links are followed. For one that is not there, the
-/// folder that it would be in decides.
+/// Whether a file is inside of a folder, once links are followed. For one that is not there, the nearest
+/// folder above it that is there decides.
 pub(super) fn is_within(folder: &Path, path: &Path) -> bool {
     place(path).and_then(|place| Ok(place.starts_with(fs::canonicalize(folder)?))).unwrap_or(false)
 }
 
-/// The place of a file, once links are followed; of one that is not there, in the folder that it would
-/// be in.
+/// The place of a file, once links are followed; of one that is not there, in the nearest folder above that
+/// is there.
 pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).or_else(|_| {
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
-        fs::canonicalize(parent).map(|parent| parent.join(name))
+        place(parent).map(|parent| parent.join(name))
     })
 }
 
-/// The place of a file that has to be one of these or inside of one of them, once links are followed.
-pub(super) fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
+/// The place of a file that has to be inside of a folder, or one of these files, once links are followed.
+///
+/// The files are compared as they are: they are the places that were shown when the user consented, and a
+/// link that was put there since would make others of them.
+pub(super) fn inside(folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
     let place = fs::canonicalize(path)?;
-    let is_inside =
-        |allowed: &PathBuf| fs::canonicalize(allowed).is_ok_and(|it| place.starts_with(it));
-    match places.iter().any(is_inside) {
+    let is_inside = fs::canonicalize(folder).is_ok_and(|folder| place.starts_with(folder));
+    match is_inside || listed.contains(&place) {
         true => Ok(place),
         false => Err(FileRefusal::Outside.into()),
     }

@@ -416,6 +416,46 @@ mod permissions {
         assert!(run.messages.contains("outside") || run.output.contains("outside"), "{run}");
     }
 
+    /// Seen before: a folder counted for every file in it, and a path inside of the project that was not
+    /// there counted as shown, wherever a link led later.
+    #[test]
+    fn consent_is_not_for_files_that_were_not_there() {
+        let folder = Folder::new().file("note.txt", "note");
+        let keys = folder.project().join("../home/keys");
+        fs::create_dir_all(&keys).unwrap();
+        fs::write(keys.join("id"), "secret").unwrap();
+        let output = folder.project().join("output");
+        let reading = |reference: &str| {
+            let script = format!("echo \"$K\" > {}", output.display());
+            json!({ "command": "sh", "args": ["-c", script], "env": { "K": reference } })
+        };
+        let other = json!({ "command": "true", "env": { "D": "${file:~/keys}" } });
+        let servers = json!({ "a": other, "b": reading("${file:note.txt}") });
+        write(&folder, ".mcp.json", &servers);
+        let shown = bare(&folder, &["trust"]);
+        assert!(shown.output.contains("(a folder outside of its own"), "{shown}");
+        assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+        fs::remove_file(folder.project().join("note.txt")).unwrap();
+        symlink(keys.join("id"), folder.project().join("note.txt")).unwrap();
+        let run = bare(&folder, &["status"]);
+        assert!(!output.exists(), "{run}");
+
+        for (reference, link) in [("sub/id", "sub"), ("sub/deep/../id", "sub"), ("new", "new")] {
+            write(
+                &folder,
+                ".mcp.json",
+                &json!({ "b": reading(&format!("${{file:{reference}}}")) }),
+            );
+            assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+            let target = if link == "new" { keys.join("id") } else { keys.clone() };
+            symlink(target, folder.project().join(link)).unwrap();
+            fs::create_dir_all(keys.join("deep")).unwrap();
+            let run = bare(&folder, &["status"]);
+            assert!(!output.exists(), "{reference}: {run}");
+            fs::remove_file(folder.project().join(link)).unwrap();
+        }
+    }
+
     #[test]
     fn files_of_others_further_up_are_passed_over() {
         let folder = Folder::new();

@@ -34,7 +34,7 @@ pub struct FileOrigin {
 pub enum FileReach {
     /// Those inside of its workspace, links resolved.
     Workspace,
-    /// Those as well, links resolved.
+    /// Those, and these files at exactly these places, which have no links in them.
     Listed(Arc<[PathBuf]>),
     /// Any.
     Anywhere,
