@@ -91,6 +91,26 @@ impl Review {
         }
     }
 
+    /// Refuses a file that is not reviewed whole: one of which nothing can be used, and one with a setting that
+    /// disables servers now, which would run once another layer replaces the setting.
+    pub(crate) fn require_usable(&self) -> Result<()> {
+        let config = &self.loaded.config;
+        let path = escape_control(&self.file.path.to_string_lossy());
+        let settings = config.unreadable_settings().iter();
+        let settings: Vec<_> = settings.map(|key| format!("`{}`", escape_control(key))).collect();
+        ensure!(
+            settings.is_empty(),
+            "{path} has settings that cannot be read: {}\n  \
+             correct them first: the servers they disable are not shown, and it is not trusted",
+            settings.join(", ")
+        );
+        ensure!(
+            config.servers().len() > 0 || !self.loaded.has_errors(false),
+            "{path} has errors and no server that can be used: it is not trusted"
+        );
+        Ok(())
+    }
+
     /// Everything it would use, for the person who decides. What is new since the last consent is
     /// marked, and what is gone is listed after it.
     pub(crate) fn as_text(&self) -> String {
@@ -247,10 +267,11 @@ pub(crate) fn ask(
     environment: &ProcessEnv,
     terminal: &Terminal,
 ) -> Result<bool> {
-    // A store that cannot be read cannot be written either, and the hold says why.
+    // A store that cannot be read cannot be written either, and the hold says why. Errors of the file are
+    // reported with the configuration.
     match Review::of(options, environment) {
-        Ok(Some(review)) => review.ask(environment, terminal),
-        Ok(None) | Err(_) => Ok(false),
+        Ok(Some(review)) if review.require_usable().is_ok() => review.ask(environment, terminal),
+        Ok(_) | Err(_) => Ok(false),
     }
 }
 

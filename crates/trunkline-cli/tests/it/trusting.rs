@@ -58,6 +58,26 @@ fn what_was_only_found_starts_nothing() {
     assert_eq!(bare(&folder, &["call", "evil_x"]).code, 5);
 }
 
+/// Seen before: a setting that cannot be read hid the servers from the review, and another layer that
+/// replaced the setting ran them.
+#[test]
+fn a_file_whose_settings_hide_servers_is_not_trusted() {
+    for setting in [json!({ "restart": "bogus" }), json!({ "inheritEnv": 5 })] {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        let mut file = setting.clone();
+        file["mcpServers"] = json!({ "evil": server, "own": { "command": "true", "restart": "never", "inheritEnv": [] } });
+        fs::write(folder.project().join(".mcp.json"), file.to_string()).unwrap();
+        let trust = bare(&folder, &["trust", "--yes"]);
+        assert_ne!(trust.code, 0, "{trust}");
+        assert!(trust.messages.contains("has settings that cannot be read: `"), "{trust}");
+        let mut command = folder.bare_command(&["status"]);
+        let over = r#"{"restart":"never","inheritEnv":[]}"#;
+        let run = folder.finish(command.env("TRUNKLINE_CONFIG_JSON", over));
+        assert!(!mark.exists(), "{setting}: {run}");
+    }
+}
+
 #[test]
 fn programs_learn_why_servers_are_missing() {
     let folder = Folder::new();
