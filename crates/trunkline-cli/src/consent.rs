@@ -75,18 +75,40 @@ impl Review {
     }
 
     /// The files it may read if it may read those outside of its folder that were shown, where they
-    /// are now. A path that a variable decides can be any.
+    /// are now. A path that a variable decides can be any; a folder is never among them.
     pub(crate) fn outside_reach(&self) -> FileReach {
         let outside = || self.lines.iter().filter_map(|line| line.outside.as_ref());
         let path = |file: &OutsideFile| match file {
-            OutsideFile::At(path) => Some(path.clone()),
+            OutsideFile::At(path) => Some(Some(path.clone())),
+            OutsideFile::Folder => Some(None),
             OutsideFile::Anywhere => None,
         };
-        match outside().map(path).collect::<Option<Vec<_>>>() {
+        let paths = outside().map(path).collect::<Option<Vec<_>>>();
+        match paths.map(|paths| paths.into_iter().flatten().collect::<Vec<_>>()) {
             None => FileReach::Anywhere,
             Some(paths) if paths.is_empty() => FileReach::Workspace,
             Some(paths) => FileReach::Listed(paths.into()),
         }
+    }
+
+    /// Refuses a file that is not reviewed whole: one of which nothing can be used, and one with a setting that
+    /// disables servers now, which would run once another layer replaces the setting.
+    pub(crate) fn require_usable(&self) -> Result<()> {
+        let config = &self.loaded.config;
+        let path = escape_control(&self.file.path.to_string_lossy());
+        let settings = config.unreadable_settings().iter();
+        let settings: Vec<_> = settings.map(|key| format!("`{}`", escape_control(key))).collect();
+        ensure!(
+            settings.is_empty(),
+            "{path} has settings that cannot be read: {}\n  \
+             correct them first: the servers they disable are not shown, and it is not trusted",
+            settings.join(", ")
+        );
+        ensure!(
+            config.servers().len() > 0 || !self.loaded.has_errors(false),
+            "{path} has errors and no server that can be used: it is not trusted"
+        );
+        Ok(())
     }
 
     /// Everything it would use, for the person who decides. What is new since the last consent is
@@ -103,7 +125,11 @@ impl Review {
                 let _ = writeln!(text, "  {server}");
             }
             let mark = if is_new(line) { '+' } else { ' ' };
-            let outside = if line.outside.is_some() { "  (outside of its folder)" } else { "" };
+            let outside = match line.outside {
+                Some(OutsideFile::Folder) => "  (a folder outside of its own, which is not read)",
+                Some(_) => "  (outside of its folder)",
+                None => "",
+            };
             let _ = writeln!(text, "{mark}   {:<7} {}{outside}", line.verb, line.exact);
         }
         if self.lines.is_empty() {
@@ -241,10 +267,11 @@ pub(crate) fn ask(
     environment: &ProcessEnv,
     terminal: &Terminal,
 ) -> Result<bool> {
-    // A store that cannot be read cannot be written either, and the hold says why.
+    // A store that cannot be read cannot be written either, and the hold says why. Errors of the file are
+    // reported with the configuration.
     match Review::of(options, environment) {
-        Ok(Some(review)) => review.ask(environment, terminal),
-        Ok(None) | Err(_) => Ok(false),
+        Ok(Some(review)) if review.require_usable().is_ok() => review.ask(environment, terminal),
+        Ok(_) | Err(_) => Ok(false),
     }
 }
 

@@ -144,8 +144,11 @@ impl ProcessEnv {
             UsedFile::Anywhere => None,
         };
         let Some(path) = path else { return Some(OutsideFile::Anywhere) };
-        let outside = || OutsideFile::At(files::place(&path).unwrap_or(path.clone()));
-        (!files::is_within(folder, &path)).then(outside)
+        if files::is_within(folder, &path) {
+            return None;
+        }
+        let place = files::place(&path).unwrap_or(path);
+        Some(if place.is_dir() { OutsideFile::Folder } else { OutsideFile::At(place) })
     }
 
     /// The folder of what has to outlast a run and is no configuration, as each platform has it.
@@ -183,6 +186,8 @@ impl ProcessEnv {
 pub(crate) enum OutsideFile {
     /// At this path, links followed.
     At(PathBuf),
+    /// A folder, which cannot be read. Consent to it would be consent to files that were not shown.
+    Folder,
     /// Where a variable or another file says.
     Anywhere,
 }
@@ -249,8 +254,8 @@ impl Resolver for ProcessEnv {
         self.system.file(path)
     }
 
-    fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
-        self.system.file_within(places, path)
+    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.system.file_within(folder, listed, path)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {

@@ -58,8 +58,8 @@ impl Resolver for Inspection<'_> {
         self.environment.file(path)
     }
 
-    fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
-        self.environment.file_within(places, path)
+    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.environment.file_within(folder, listed, path)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {

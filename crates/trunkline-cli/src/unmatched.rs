@@ -66,7 +66,9 @@ fn unknown_names(host: &Host) -> Vec<String> {
     };
     let mut texts = Vec::new();
     if let Ok(view) = host.view(CallerSpec::default()) {
-        texts.extend(view.unmatched_list_entries().iter().map(list_entry));
+        // Where prompts are not known yet, there will be another look once they are.
+        let entries = view.unmatched_list_entries().into_iter().filter(|it| it.are_prompts_known);
+        texts.extend(entries.map(|it| list_entry(&it)));
     }
     for agent in host.agent_names() {
         let who = CallerSpec { agent: Some(agent.as_str()), ..CallerSpec::default() };
@@ -98,8 +100,7 @@ pub(crate) fn agent_name(unknown: &UnmatchedName<'_>) -> String {
 
 /// That an entry of `allowTools` or `denyTools` matches nothing of its server.
 pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
-    let UnmatchedListEntry { entry, key, server, bundle, location, suggestion, is_exposed_name } =
-        unknown;
+    let UnmatchedListEntry { entry, key, server, bundle, location, suggestion, .. } = unknown;
     let place = location.map(|it| format!("{}: ", escape_control(&it.to_string())));
     let place = place.unwrap_or_default();
     let (entry, server) = (escape_control(entry), escape_control(server.as_str()));
@@ -107,7 +108,7 @@ pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
         Some(bundle) => format!("bundle `{}`", escape_control(bundle.as_str())),
         None => format!("server `{server}`"),
     };
-    let advice = match (suggestion, is_exposed_name) {
+    let advice = match (suggestion, unknown.is_exposed_name) {
         (Some(own), true) => {
             format!(
                 "; that is an exposed name: write `{}`, the server's own name",
@@ -118,5 +119,10 @@ pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
         (None, true) => "; it matches exposed names, but lists hold the server's own names".into(),
         (None, false) => String::new(),
     };
-    format!("{place}`{key}` of {owner}: server `{server}` has no tool or prompt `{entry}`{advice}")
+    let kinds = match unknown.are_prompts_known {
+        true => "tool or prompt",
+        // Known from disk are only tools.
+        false => "tool",
+    };
+    format!("{place}`{key}` of {owner}: server `{server}` has no {kinds} `{entry}`{advice}")
 }

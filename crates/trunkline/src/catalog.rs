@@ -41,6 +41,8 @@ pub struct CatalogServer {
     pub serves_resources: bool,
     /// Whether it may have resources or templates for which it was not asked yet.
     pub has_unasked_resources: bool,
+    /// Whether its tools are known, be it from disk.
+    pub are_tools_listed: bool,
     /// Whether it may have tools or prompts for which it was not asked yet.
     pub has_unasked_names: bool,
 }

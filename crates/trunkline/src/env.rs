@@ -123,8 +123,8 @@ impl Resolver for SystemEnv {
         text.map(Secret::new).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    fn file_within(&self, places: &[PathBuf], path: &Path) -> io::Result<Secret> {
-        self.file(&files::inside(places, path)?)
+    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.file(&files::inside(folder, listed, path)?)
     }
 
     fn input(&self, id: &str) -> Option<Secret> {

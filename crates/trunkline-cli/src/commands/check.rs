@@ -1,8 +1,10 @@
 //! `trunkline check`: reports all problems of a configuration without starting anything.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{ConsentHold, LoadedConfig};
+use trunkline::config::{Code, ConsentHold, LoadedConfig};
 
 use crate::arguments::{CheckArguments, Format};
 use crate::environment::ProcessEnv;
@@ -58,7 +60,7 @@ fn summary(loaded: &LoadedConfig, outcome: Outcome) -> String {
     };
     let verdict = match (report::counts(&loaded.diagnostics), outcome) {
         (None, _) => "no problems".to_owned(),
-        (Some(counts), Outcome::Good) => format!("{counts}, nothing that stops a server"),
+        (Some(counts), Outcome::Good) => format!("{counts}, {}", starts(loaded)),
         (Some(counts), _) => counts,
     };
     let broken = match loaded.config.broken().len() {
@@ -66,6 +68,18 @@ fn summary(loaded: &LoadedConfig, outcome: Outcome) -> String {
         count => format!(", {count} not usable"),
     };
     format!("{checked}: {}{broken}; {verdict}\n", plural(servers, "server"))
+}
+
+/// The servers that do not start in the environment of this command, for the summary.
+fn starts(loaded: &LoadedConfig) -> String {
+    let stops = |code| matches!(code, Code::UnresolvedReference | Code::MissingProgram);
+    let stopped = loaded.diagnostics.iter().filter(|found| stops(found.code));
+    let servers: BTreeSet<_> = stopped.filter_map(|found| found.server.as_ref()).collect();
+    match servers.len() {
+        0 => "nothing that stops a server".to_owned(),
+        1 => "1 server does not start in this environment".to_owned(),
+        count => format!("{count} servers do not start in this environment"),
+    }
 }
 
 fn as_json(loaded: &LoadedConfig, hold: Option<&ConsentHold>, outcome: Outcome) -> Value {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trunkline::config::{
     Consent, DiscoveredFiles, FileReach, LoadOptions, SearchFile, SearchPath, SearchScope,
@@ -48,7 +48,7 @@ impl TrustCommand<'_> {
         ));
         let is_trusted = match (self.arguments.yes, &review.consent) {
             (true, _) => {
-                require_usable(&review)?;
+                review.require_usable()?;
                 let reach = match self.arguments.outside_files {
                     true => review.outside_reach(),
                     false => FileReach::Workspace,
@@ -57,7 +57,10 @@ impl TrustCommand<'_> {
                 true
             }
             (false, Consent::Given(reach)) if self.is_enough(reach, &review) => true,
-            (false, _) if terminal.can_ask() => review.ask(self.environment, terminal)?,
+            (false, _) if terminal.can_ask() => {
+                review.require_usable()?;
+                review.ask(self.environment, terminal)?
+            }
             (false, _) => {
                 terminal.print(&self.shown(&review, false))?;
                 let path = quoted(&review.file.path.to_string_lossy());
@@ -196,17 +199,6 @@ impl TrustCommand<'_> {
         };
         Ok((options, place))
     }
-}
-
-/// Refuses a file of which nothing can be used: there is nothing to consent to.
-fn require_usable(review: &Review) -> Result<()> {
-    let is_empty = review.loaded.config.servers().len() == 0;
-    ensure!(
-        !(is_empty && review.loaded.has_errors(false)),
-        "{} has errors and no server that can be used: it is not trusted",
-        escape_control(&review.file.path.to_string_lossy())
-    );
-    Ok(())
 }
 
 /// The folder in which a file would be found, and as what.

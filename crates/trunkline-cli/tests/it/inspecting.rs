@@ -40,6 +40,18 @@ fn values_that_are_not_there_are_warned_of() {
     assert_found(&run, "warning[unresolved-reference]", &["envFile"]);
 }
 
+/// Seen before: "nothing that stops a server", of a server that does not start.
+#[test]
+fn the_summary_counts_servers_that_do_not_start_here() {
+    let run =
+        checked(&json!({ "command": "sh", "env": { "A": "${UNSET_HERE}", "B": "${UNSET_TOO}" } }));
+    assert!(run.output.contains("1 server does not start in this environment"), "{run}");
+    let servers = json!({ "s": { "command": "no-such-program" }, "t": { "command": "sh", "cwd": "/no/such" } });
+    let run = checked_file(&json!({ "mcpServers": servers }));
+    assert!(run.output.contains("2 servers do not start in this environment"), "{run}");
+    assert!(!run.output.contains("nothing that stops"), "{run}");
+}
+
 #[test]
 fn programs_that_are_not_there_are_warned_of() {
     let run = checked(&json!({ "command": "no-such-program-anywhere" }));

@@ -383,6 +383,22 @@ fn list_entries_that_match_nothing_are_warned_about() {
     }
 }
 
+/// Seen before: with lists from disk, nothing was said of a wrong name that was added to a known server.
+#[test]
+fn list_entries_that_match_nothing_are_warned_about_with_lists_from_disk() {
+    let folder = words_with(&json!({}), &json!({}));
+    assert_eq!(folder.run(&["tools"]).code, 0);
+    let text = std::fs::read_to_string(folder.project().join("trunkline.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["mcpServers"]["words"]["denyTools"] = json!(["Shout"]);
+    let folder = folder.file("trunkline.json", config.to_string());
+    let run = folder.run(&["tools"]);
+    assert!(run.output.contains("words_shout"), "{run}");
+    let message =
+        "`denyTools` of server `words`: server `words` has no tool `Shout`; did you mean `shout`?";
+    assert!(run.messages.contains(message), "{run}");
+}
+
 #[test]
 fn agents_that_cannot_be_used_are_explained() {
     let agents = "---\nname: Twin\n---\n---\nname: Twin\n---\n---\nname: Guesser\ntools: [word?_*]\n---\n\

@@ -58,6 +58,26 @@ fn what_was_only_found_starts_nothing() {
     assert_eq!(bare(&folder, &["call", "evil_x"]).code, 5);
 }
 
+/// Seen before: a setting that cannot be read hid the servers from the review, and another layer that
+/// replaced the setting ran them.
+#[test]
+fn a_file_whose_settings_hide_servers_is_not_trusted() {
+    for setting in [json!({ "restart": "bogus" }), json!({ "inheritEnv": 5 })] {
+        let folder = Folder::new();
+        let (server, mark) = marking(&folder);
+        let mut file = setting.clone();
+        file["mcpServers"] = json!({ "evil": server, "own": { "command": "true", "restart": "never", "inheritEnv": [] } });
+        fs::write(folder.project().join(".mcp.json"), file.to_string()).unwrap();
+        let trust = bare(&folder, &["trust", "--yes"]);
+        assert_ne!(trust.code, 0, "{trust}");
+        assert!(trust.messages.contains("has settings that cannot be read: `"), "{trust}");
+        let mut command = folder.bare_command(&["status"]);
+        let over = r#"{"restart":"never","inheritEnv":[]}"#;
+        let run = folder.finish(command.env("TRUNKLINE_CONFIG_JSON", over));
+        assert!(!mark.exists(), "{setting}: {run}");
+    }
+}
+
 #[test]
 fn programs_learn_why_servers_are_missing() {
     let folder = Folder::new();
@@ -415,6 +435,46 @@ mod permissions {
         let run = bare(&folder, &["status"]);
         assert!(!output.exists(), "{run}");
         assert!(run.messages.contains("outside") || run.output.contains("outside"), "{run}");
+    }
+
+    /// Seen before: a folder counted for every file in it, and a path inside of the project that was not
+    /// there counted as shown, wherever a link led later.
+    #[test]
+    fn consent_is_not_for_files_that_were_not_there() {
+        let folder = Folder::new().file("note.txt", "note");
+        let keys = folder.project().join("../home/keys");
+        fs::create_dir_all(&keys).unwrap();
+        fs::write(keys.join("id"), "secret").unwrap();
+        let output = folder.project().join("output");
+        let reading = |reference: &str| {
+            let script = format!("echo \"$K\" > {}", output.display());
+            json!({ "command": "sh", "args": ["-c", script], "env": { "K": reference } })
+        };
+        let other = json!({ "command": "true", "env": { "D": "${file:~/keys}" } });
+        let servers = json!({ "a": other, "b": reading("${file:note.txt}") });
+        write(&folder, ".mcp.json", &servers);
+        let shown = bare(&folder, &["trust"]);
+        assert!(shown.output.contains("(a folder outside of its own"), "{shown}");
+        assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+        fs::remove_file(folder.project().join("note.txt")).unwrap();
+        symlink(keys.join("id"), folder.project().join("note.txt")).unwrap();
+        let run = bare(&folder, &["status"]);
+        assert!(!output.exists(), "{run}");
+
+        for (reference, link) in [("sub/id", "sub"), ("sub/deep/../id", "sub"), ("new", "new")] {
+            write(
+                &folder,
+                ".mcp.json",
+                &json!({ "b": reading(&format!("${{file:{reference}}}")) }),
+            );
+            assert_eq!(bare(&folder, &["trust", "--yes", "--outside-files"]).code, 0);
+            let target = if link == "new" { keys.join("id") } else { keys.clone() };
+            symlink(target, folder.project().join(link)).unwrap();
+            fs::create_dir_all(keys.join("deep")).unwrap();
+            let run = bare(&folder, &["status"]);
+            assert!(!output.exists(), "{reference}: {run}");
+            fs::remove_file(folder.project().join(link)).unwrap();
+        }
     }
 
     #[test]

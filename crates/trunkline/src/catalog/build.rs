@@ -93,6 +93,7 @@ impl Catalog {
                 availability: source.availability.clone(),
                 serves_resources: source.listing.serves_resources(),
                 has_unasked_resources: source.listing.has_unlisted_resources(),
+                are_tools_listed: source.listing.are_tools_listed(),
                 has_unasked_names: source.listing.has_unlisted_names(),
             })
         };

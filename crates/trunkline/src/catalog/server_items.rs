@@ -11,6 +11,7 @@ pub struct ServerItems {
     items: Vec<Arc<Item>>,
     declares_resources: bool,
     has_unasked_resources: bool,
+    are_tools_listed: bool,
     has_unasked_names: bool,
 }
 
@@ -40,7 +41,18 @@ impl ServerItems {
         self.has_unasked_resources
     }
 
-    /// Sets whether the server may have tools or prompts whose list was not requested yet.
+    /// The same, of a server whose tools are known, be it from disk, or are not.
+    #[must_use]
+    pub fn with_listed_tools(self, are_tools_listed: bool) -> Self {
+        Self { are_tools_listed, ..self }
+    }
+
+    /// Whether the tools of the server are known.
+    pub(crate) fn are_tools_listed(&self) -> bool {
+        self.are_tools_listed
+    }
+
+    /// The same, of a server that may have tools or prompts for which it was not asked yet, or has none.
     #[must_use]
     pub fn with_unlisted_names(self, has_unasked_names: bool) -> Self {
         Self { has_unasked_names, ..self }

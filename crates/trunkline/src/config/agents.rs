@@ -36,6 +36,9 @@ const TOOLS: &[&str] = &["tools", "allowed-tools", "allowedTools"];
 /// Keys of a block that mean something here. The last two are other hosts' and take something away.
 const KNOWN: &[&str] = &["name", "access", "description", "model", "disallowedTools", "permission"];
 
+/// The key under which Claude Code names servers that an agent uses beside the others.
+const MCP_SERVERS: &str = "mcpServers";
+
 /// Which agents a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentFile<'n> {
@@ -292,6 +295,8 @@ impl BlockReader<'_, '_> {
             if let Some(first) = seen.insert(meaning, key) {
                 self.decoder.duplicate_key(key, first.span);
                 usable = None;
+            } else if text == MCP_SERVERS {
+                self.connected_servers(members, key, value);
             } else if !TOOLS.contains(&text)
                 && !KNOWN.contains(&text)
                 && self.is_excluded(key, value)
@@ -300,6 +305,19 @@ impl BlockReader<'_, '_> {
             }
         }
         usable
+    }
+
+    /// Looks at Claude Code's `mcpServers`. There it connects servers beside the others, so that it hides
+    /// none; a list of names without `tools` may have been meant to.
+    fn connected_servers(&mut self, members: &[ObjectMember], key: &ObjectKey, value: &Node) {
+        let has_tools = members.iter().any(|it| TOOLS.contains(&&*it.key.text));
+        let is_choice = LimitKeyword::written(&key.text, value) == Some(LimitKeyword::Scope);
+        if has_tools || !is_choice {
+            return;
+        }
+        let message = "`mcpServers` hides no tools from this agent";
+        let found = self.decoder.warning(Code::NotApplied, key.span, message);
+        self.decoder.push(found.help(LimitKeyword::Scope.advice(|_| false)));
     }
 
     /// Whether an unknown key is a limit, so that the agent would see more without it; reports it, and slips

@@ -250,7 +250,8 @@ impl<'a> Decoder<'a> {
             let help = format!("did you mean `{rule}`?");
             return self.push(found.label("a rule that is not applied").help(help));
         }
-        if let Some(word) = LimitKeyword::written(&key.text, &member.value) {
+        let word = LimitKeyword::written(&key.text, &member.value);
+        if let Some(word) = word.filter(|word| word.is_possible_among(T::KEYS)) {
             let found = self.error(Code::UnknownKey, key.span, message);
             let help = word.advice(T::is_rule);
             return self.push(found.label("a rule that is not applied").help(help));
@@ -263,6 +264,11 @@ impl<'a> Decoder<'a> {
     /// Where the errors reported so far stand, for [`ErrorPlaces::any_within`].
     pub(crate) fn error_places(&self) -> ErrorPlaces {
         ErrorPlaces::of(&self.diagnostics)
+    }
+
+    /// Where errors of one code stand.
+    pub(crate) fn error_places_of(&self, code: Code) -> ErrorPlaces {
+        ErrorPlaces::of(self.diagnostics.iter().filter(|found| found.code == code))
     }
 
     /// Reports a word that is not one of those allowed.
@@ -286,8 +292,9 @@ impl<'a> Decoder<'a> {
 pub(crate) struct ErrorPlaces(Vec<usize>);
 
 impl ErrorPlaces {
-    pub(crate) fn of(diagnostics: &[Diagnostic]) -> Self {
-        let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    pub(crate) fn of<'d>(diagnostics: impl IntoIterator<Item = &'d Diagnostic>) -> Self {
+        let diagnostics = diagnostics.into_iter();
+        let errors = diagnostics.filter(|found| found.severity == Severity::Error);
         let places = errors.filter_map(|found| Some(found.location.as_ref()?.span().start()));
         let mut places: Vec<_> = places.collect();
         places.sort_unstable();

@@ -1,7 +1,7 @@
 //! Keys by which people and other hosts write limits: where such a key is not known, it is a limit that
 //! would not be applied (BUN-2).
 
-use super::jsonc::{Node, Value};
+use super::jsonc::{Node, ObjectMember, Value};
 
 /// The meaning of a key that is a limit somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) enum LimitKeyword {
     Trust,
     /// Whether something is used at all; `true` where the key says that it is.
     Switch(bool),
+    /// The only servers or bundles that may be used.
+    Scope,
 }
 
 /// Words for what may be used, alone or before `tool`, `tools` or `list`.
@@ -25,6 +27,10 @@ const ALLOWING: &[&str] = &[
     "include",
     "included",
     "includes",
+    "only",
+    "restrict",
+    "restricted",
+    "restrictto",
     "whitelist",
     "whitelisted",
     "available",
@@ -46,33 +52,106 @@ const DENYING: &[&str] = &[
     "forbidden",
     "blacklist",
     "blacklisted",
+    "without",
     "hide",
 ];
 
 /// What may follow those words.
 const FOLLOWING: &[&str] = &["", "tool", "tools", "toolnames", "list"];
 
+/// Letters of a word in which two may be wrong.
+const LONG_WORD: usize = 10;
+
+/// Words that are limits also where a letter of them is wrong. Shorter words are too near to others.
+const MISSPELT: &[(&str, LimitKeyword)] = &[
+    ("allowed", LimitKeyword::Allow),
+    ("allowlist", LimitKeyword::Allow),
+    ("allowtools", LimitKeyword::Allow),
+    ("allowedtools", LimitKeyword::Allow),
+    ("enabledtools", LimitKeyword::Allow),
+    ("include", LimitKeyword::Allow),
+    ("included", LimitKeyword::Allow),
+    ("includetools", LimitKeyword::Allow),
+    ("onlytools", LimitKeyword::Allow),
+    ("whitelist", LimitKeyword::Allow),
+    ("blacklist", LimitKeyword::Deny),
+    ("blocklist", LimitKeyword::Deny),
+    ("blockedtools", LimitKeyword::Deny),
+    ("denied", LimitKeyword::Deny),
+    ("deniedtools", LimitKeyword::Deny),
+    ("denylist", LimitKeyword::Deny),
+    ("denytools", LimitKeyword::Deny),
+    ("disabledtools", LimitKeyword::Deny),
+    ("disallow", LimitKeyword::Deny),
+    ("disallowed", LimitKeyword::Deny),
+    ("disallowedtools", LimitKeyword::Deny),
+    ("exclude", LimitKeyword::Deny),
+    ("excluded", LimitKeyword::Deny),
+    ("excludetools", LimitKeyword::Deny),
+    ("permission", LimitKeyword::Deny),
+    ("permissions", LimitKeyword::Deny),
+    ("readonly", LimitKeyword::Access),
+    ("untrusted", LimitKeyword::Trust),
+    ("disable", LimitKeyword::Switch(false)),
+    ("disabled", LimitKeyword::Switch(false)),
+    ("enabled", LimitKeyword::Switch(true)),
+];
+
+/// Keys under which people group limits that belong one level up.
+const GROUPS: &[&str] = &[
+    "default",
+    "defaults",
+    "global",
+    "globals",
+    "limits",
+    "policies",
+    "policy",
+    "restrictions",
+    "rules",
+    "settings",
+];
+
+/// Keys of JSON Schema that other documents have as well. Any other key with a `$` is a slip.
+const SCHEMA_KEYS: &[&str] = &["$comment", "$id", "$schema", "$version"];
+
+/// Whether a key is a way to write a comment.
+pub(crate) fn is_comment(key: &str) -> bool {
+    key.starts_with(['_', '/', '#'])
+        || key.eq_ignore_ascii_case("comment")
+        || SCHEMA_KEYS.contains(&key)
+}
+
 impl LimitKeyword {
-    /// The limit that a key means, whatever its capitals and separators; `None` if it means none.
+    /// The limit that a key means, whatever its capitals and separators, and with a letter or two wrong;
+    /// `None` if it means none.
     pub(crate) fn of(key: &str) -> Option<Self> {
-        // A way to write a comment.
-        if key.starts_with(['_', '/', '#', '$']) {
-            return None;
+        if key.starts_with(['_', '/', '#']) {
+            return None; // A comment.
         }
         let folded: String =
             key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        Self::of_folded(&folded).or_else(|| Self::of_misspelt(&folded))
+    }
+
+    fn of_folded(folded: &str) -> Option<Self> {
         let is_one_of = |words: &[&str]| {
-            let rests = words.iter().filter_map(|word| folded.strip_prefix(word));
-            rests.into_iter().any(|rest| FOLLOWING.contains(&rest))
+            // `tools-deny` and `tool_allowlist` as well.
+            let rests = [folded, folded.strip_prefix("tool").unwrap_or(folded)];
+            let rests = rests.into_iter().chain(folded.strip_prefix("tools"));
+            rests.into_iter().any(|it| {
+                let mut rests = words.iter().filter_map(|word| it.strip_prefix(word));
+                rests.any(|rest| FOLLOWING.contains(&rest))
+            })
         };
-        Some(match &*folded {
-            "tool" | "tools" | "enabledtools" | "onlytools" => Self::Allow,
+        Some(match folded {
+            "tool" | "tools" | "enabledtools" => Self::Allow,
             "permission" | "permissions" => Self::Deny,
             "disabledtools" | "hiddentools" => Self::Deny,
             "access" | "accesslevel" | "accessmode" | "maxaccess" | "readonly" => Self::Access,
             "trust" | "trusted" | "untrusted" | "trustlevel" => Self::Trust,
             "enable" | "enabled" | "isenabled" | "active" | "isactive" => Self::Switch(true),
             "disable" | "disabled" | "isdisabled" | "inactive" => Self::Switch(false),
+            "server" | "servers" | "mcpserver" | "mcpservers" | "bundle" | "bundles" => Self::Scope,
             // `available` and `hide` alone say nothing of tools.
             "available" | "hide" => return None,
             _ if is_one_of(ALLOWING) => Self::Allow,
@@ -81,12 +160,50 @@ impl LimitKeyword {
         })
     }
 
+    /// One slip in a short word and two in a long one: more is another word, such as `permissionMode`, or
+    /// Zed's `disable_ai`.
+    fn of_misspelt(folded: &str) -> Option<Self> {
+        let is_slip = |word: &str| {
+            let slips_allowed = if word.len() < LONG_WORD { 1 } else { 2 };
+            word.len().abs_diff(folded.len()) <= slips_allowed
+                && strsim::osa_distance(word, folded) <= slips_allowed
+        };
+        MISSPELT.iter().find(|(word, _)| is_slip(word)).map(|(_, limit)| *limit)
+    }
+
     /// The limit that a key means with a value. A switch that is on takes nothing away.
     pub(crate) fn written(key: &str, value: &Node) -> Option<Self> {
-        match (Self::of(key)?, &value.value) {
-            (Self::Switch(is_used), Value::Bool(value)) if *value == is_used => None,
-            (word, _) => Some(word),
+        if is_comment(key) {
+            return None;
         }
+        match (Self::of(key), &value.value) {
+            (Some(Self::Switch(is_used)), Value::Bool(value)) if *value == is_used => None,
+            // Names choose servers; anything else is their definition, or a setting of another host.
+            (Some(Self::Scope), Value::String(_) | Value::Array(_)) => Some(Self::Scope),
+            (Some(Self::Scope), _) => None,
+            (Some(word), _) => Some(word),
+            (None, Value::String(word)) => is_access_word(word).then_some(Self::Access),
+            (None, Value::Object(members)) => members.iter().find_map(|it| Self::nested(key, it)),
+            (None, _) => None,
+        }
+    }
+
+    /// The limit that a member of an object under an unknown key means: any in a group of rules, elsewhere
+    /// only an access rule.
+    fn nested(group: &str, member: &ObjectMember) -> Option<Self> {
+        let limit = Self::of(&member.key.text)?;
+        let is_group = GROUPS.iter().any(|it| group.eq_ignore_ascii_case(it));
+        let is_access = matches!(&member.value.value, Value::String(it) if is_access_word(it));
+        let is_on = matches!((limit, &member.value.value),
+            (Self::Switch(is_used), Value::Bool(value)) if *value == is_used);
+        (is_group && !is_on || limit == Self::Access && is_access).then_some(limit)
+    }
+
+    /// Whether the limit can be meant in an object with these keys. One that defines servers does not choose
+    /// among them.
+    pub(crate) fn is_possible_among(self, keys: &[&str]) -> bool {
+        let is_definition = ["command", "servers"].iter().any(|key| keys.contains(key));
+        self != Self::Scope || !is_definition
     }
 
     /// The key to write instead, of those that are rules of an object, or where the limit belongs.
@@ -104,8 +221,18 @@ impl LimitKeyword {
             Self::Trust => "write `\"trust\": \"untrusted\"` in the server",
             Self::Switch(_) if is_rule("enabled") => "write `enabled` or `disabled`",
             Self::Switch(_) => "only servers can be switched off: remove the entry instead",
+            Self::Scope => {
+                "an agent names tools by patterns in `tools`, such as `server_*`; a bundle names its \
+                 server in `serverId`"
+            }
         }
     }
+}
+
+/// Whether a text is an access rule that limits, in any spelling.
+fn is_access_word(word: &str) -> bool {
+    let folded: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
+    ["readonly", "readonlystrict"].iter().any(|it| folded.eq_ignore_ascii_case(it))
 }
 
 #[cfg(test)]
@@ -122,6 +249,15 @@ mod tests {
             ("permissions", LimitKeyword::Deny),
             ("read-only", LimitKeyword::Access),
             ("disabled", LimitKeyword::Switch(false)),
+            ("disalowedTools", LimitKeyword::Deny),
+            ("alowed-tools", LimitKeyword::Allow),
+            ("permision", LimitKeyword::Deny),
+            ("exlcuded", LimitKeyword::Deny),
+            ("only", LimitKeyword::Allow),
+            ("tool_allowlist", LimitKeyword::Allow),
+            ("tools-deny", LimitKeyword::Deny),
+            ("$denyTools", LimitKeyword::Deny),
+            ("mcp_servers", LimitKeyword::Scope),
         ] {
             assert_eq!(LimitKeyword::of(key), Some(word), "{key}");
         }
@@ -133,6 +269,12 @@ mod tests {
             "toolsTtl",
             "hidden",
             "name",
+            "model",
+            "mode",
+            "disabled_providers",
+            "toolAliases",
+            "description",
+            "initialPrompt",
         ] {
             assert_eq!(LimitKeyword::of(key), None, "{key}");
         }

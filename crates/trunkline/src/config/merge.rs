@@ -196,6 +196,7 @@ impl Merger {
             if disabled.is_empty() {
                 continue;
             }
+            self.config.unreadable_settings.push(key.clone());
             let more = disabled.len().saturating_sub(MAX_NAMED_SERVERS);
             disabled.truncate(MAX_NAMED_SERVERS);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };

@@ -19,6 +19,7 @@ use crate::name::{BundleName, ServerName};
 pub struct Config {
     pub(crate) servers: BTreeMap<ServerName, Server>,
     pub(crate) broken: Vec<ServerName>,
+    pub(crate) unreadable_settings: Vec<Box<str>>,
     pub(crate) bundles: BTreeMap<BundleName, Bundle>,
     pub(crate) disabled_bundles: Vec<BundleName>,
     pub(crate) agents: Agents,
@@ -55,7 +56,13 @@ impl Config {
         &self.broken
     }
 
-    /// All bundles, ordered by name.
+    /// The keys of settings for all servers that cannot be read and that disable servers. A layer above can
+    /// replace such a setting, so that its servers are used after all.
+    pub fn unreadable_settings(&self) -> &[Box<str>] {
+        &self.unreadable_settings
+    }
+
+    /// All bundles, in the order of their names.
     pub fn bundles(&self) -> impl ExactSizeIterator<Item = (&BundleName, &Bundle)> {
         self.bundles.iter()
     }

@@ -34,7 +34,7 @@ pub struct FileOrigin {
 pub enum FileReach {
     /// Files inside its workspace, after resolving links.
     Workspace,
-    /// Files inside its workspace and these paths, after resolving links.
+    /// Those, and these files at exactly these places, which have no links in them.
     Listed(Arc<[PathBuf]>),
     /// Any file.
     Anywhere,

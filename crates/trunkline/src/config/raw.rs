@@ -141,9 +141,9 @@ written! {
     /// When and how often a server is started again.
     struct RestartDetails {
         /// Whether it is started again at all.
-        policy: RestartRule = "policy",
+        @rule policy: RestartRule = "policy",
         /// How many times in a row. Default: 5.
-        limit: Count = "limit",
+        @rule limit: Count = "limit",
         /// The pause before the first time. Default: 500ms.
         delay: PositiveDuration = "delay",
         /// The longest pause. Default: 30s.

@@ -24,11 +24,11 @@ pub trait Resolver {
     /// The content of a file.
     fn file(&self, path: &Path) -> io::Result<Secret>;
 
-    /// The content of a file that, with links resolved, must be one of `places` or inside one of
-    /// them, for a configuration with limited reach; otherwise the error is
-    /// [`FileRefusal::Outside`]. The default reads none, because only the host can resolve its
-    /// links.
-    fn file_within(&self, _places: &[PathBuf], _path: &Path) -> io::Result<Secret> {
+    /// The content of a file that has to be inside of a folder, once links are resolved, or to resolve to
+    /// exactly one of the listed places, for a configuration that may read no others;
+    /// [`FileRefusal::Outside`] is the error for one that does not. The default reads none, because only the
+    /// host knows its links.
+    fn file_within(&self, _folder: &Path, _listed: &[PathBuf], _path: &Path) -> io::Result<Secret> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -401,14 +401,11 @@ impl ReferenceExpander<'_> {
         };
         let content = match &self.server.provenance.origin {
             Origin::File(FileOrigin { workspace, reach, .. }) => {
-                let mut places = vec![self.under_working_directory(workspace)];
+                let folder = self.under_working_directory(workspace);
                 match reach {
                     FileReach::Anywhere => self.resolver.file(&path)?,
-                    FileReach::Workspace => self.resolver.file_within(&places, &path)?,
-                    FileReach::Listed(files) => {
-                        places.extend_from_slice(files);
-                        self.resolver.file_within(&places, &path)?
-                    }
+                    FileReach::Workspace => self.resolver.file_within(&folder, &[], &path)?,
+                    FileReach::Listed(files) => self.resolver.file_within(&folder, files, &path)?,
                 }
             }
             _ => self.resolver.file(&path)?,

@@ -54,7 +54,12 @@ impl Suggestions {
     }
 }
 
-/// Removes differences in case and between `-`, `_` and no separator.
+/// How many slips lead from a known word to another.
+pub(crate) fn slips(word: &str, known: &str) -> usize {
+    strsim::osa_distance(&folded(word), &folded(known))
+}
+
+/// Case and the choice between `-`, `_` and nothing are not what tells words apart.
 fn folded(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }

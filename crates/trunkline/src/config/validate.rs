@@ -9,6 +9,7 @@ use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
 use super::format::foreign_format;
 use super::jsonc::{self, Document, Node, ObjectMember, Value};
+use super::limits::is_comment;
 use super::model::{
     Access, Agents, ConsentHold, Inputs, ListLocations, Origin, ToolLists, UnknownKey,
 };
@@ -23,11 +24,13 @@ mod settings;
 mod transport;
 mod server;
 mod patterns;
+mod containers;
 mod choices;
 mod gemini;
 mod global;
 
 pub(crate) use choices::{BundleDraft, WholeBundle};
+use containers::{ContainerKind, Containers};
 pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
 use server::ServerReader;
@@ -131,7 +134,8 @@ impl LayerReader<'_, '_> {
         let file = root.and_then(|root| self.file(root));
         self.is_whole &= file.is_some();
         let file = file.unwrap_or_default();
-        self.unknown_keys(&file);
+        let containers = Containers::of(root, &file);
+        self.unknown_keys(&file, &containers);
         let inputs = Arc::new(inputs(&file));
         let mut behaviour = ServerSettingsLayer::of_file(&file);
         behaviour.apply_host_wide(&file, self.decoder);
@@ -140,10 +144,10 @@ impl LayerReader<'_, '_> {
         let unreadable_settings = self.unreadable_settings(root, &file);
         Layer {
             unreadable_settings,
-            servers: self.servers(&file, &inputs),
-            bundles: self.bundles(root, &file),
-            agents: self.agents(root, &file),
-            unreadable: self.unreadable_parts(root),
+            servers: self.servers(&file, &inputs, &containers),
+            bundles: self.bundles(root, &file, &containers),
+            agents: self.agents(root, &file, &containers),
+            unreadable: self.unreadable_parts(root, &containers),
             naming,
             behaviour,
             access_place,
@@ -181,22 +185,30 @@ impl LayerReader<'_, '_> {
     }
 
     /// The parts that are there and cannot be read.
-    fn unreadable_parts(&self, root: Option<&Node>) -> UnreadableParts {
+    fn unreadable_parts(
+        &self,
+        root: Option<&Node>,
+        containers: &Containers<'_>,
+    ) -> UnreadableParts {
         if !self.is_whole {
             return UnreadableParts::ALL;
         }
         let errors = self.decoder.error_places();
         let is_unusable = |key: &str, is_part: fn(&Node) -> bool| {
-            let again = members(root, key).count() > 1;
-            again || members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
+            members(root, key).any(|it| !is_part(&it.value) && errors.any_within(it))
         };
         let object = |node: &Node| matches!(node.value, Value::Object(_));
-        let servers = ["mcpServers", "servers", "mcp", "context_servers"];
+        let holds_none = |kind: ContainerKind| {
+            containers.is_ambiguous(kind) || kind.keys().iter().any(|key| is_unusable(key, object))
+        };
+        let naming = ["naming", "separator"];
         UnreadableParts {
-            servers: servers.into_iter().any(|key| is_unusable(key, object)),
-            bundles: is_unusable("bundles", object),
-            agents: is_unusable("agents", object),
-            naming: ["naming", "separator"].into_iter().any(|key| is_unusable(key, |_| false)),
+            servers: holds_none(ContainerKind::Servers),
+            bundles: holds_none(ContainerKind::Bundles),
+            agents: holds_none(ContainerKind::Agents),
+            naming: naming
+                .into_iter()
+                .any(|key| is_unusable(key, |_| false) || members(root, key).count() > 1),
         }
     }
 
@@ -223,9 +235,13 @@ impl LayerReader<'_, '_> {
 
     /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
     /// the settings file of a whole host has many that are none of our business.
-    fn unknown_keys(&mut self, file: &FileEntry) {
+    fn unknown_keys(&mut self, file: &FileEntry, containers: &Containers<'_>) {
         let mut others = Vec::new();
         for member @ ObjectMember { key, .. } in &file.unknown {
+            if containers.is_misspelt(member) {
+                self.misspelt_container(member, roots(file).is_empty());
+                continue;
+            }
             if global::is_limit(file, member) && !holds_servers(&member.value) {
                 self.decoder.unknown_key::<FileEntry>(member);
                 continue;
@@ -275,7 +291,12 @@ impl LayerReader<'_, '_> {
         true
     }
 
-    fn servers(&mut self, file: &FileEntry, inputs: &Arc<Inputs>) -> Vec<LayerServer> {
+    fn servers(
+        &mut self,
+        file: &FileEntry,
+        inputs: &Arc<Inputs>,
+        containers: &Containers<'_>,
+    ) -> Vec<LayerServer> {
         let roots = roots(file);
         let doubles = self.duplicate_servers(&roots);
         let mut servers = Vec::new();
@@ -290,7 +311,8 @@ impl LayerReader<'_, '_> {
                 }
             }
         }
-        self.gemini_rules(file, &mut servers);
+        self.gemini_rules(file, containers, &mut servers);
+        self.ambiguous_servers(containers, &mut servers);
         servers
     }
 
@@ -392,11 +414,6 @@ const MAX_NAMED: usize = 8;
 fn holds_servers(node: &Node) -> bool {
     let Value::Object(members) = &node.value else { return false };
     members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
-}
-
-/// Whether a key is a way to write a comment.
-fn is_comment(key: &str) -> bool {
-    key.starts_with(['_', '/', '#', '$']) || key.eq_ignore_ascii_case("comment")
 }
 
 /// What is wrong with a member at the top that is, or holds, servers, and what to do about it.

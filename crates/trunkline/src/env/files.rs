@@ -57,20 +57,22 @@ pub fn is_within(folder: &Path, path: &Path) -> bool {
 pub fn place(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).or_else(|_| {
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
-        fs::canonicalize(parent).map(|parent| parent.join(name))
+        place(parent).map(|parent| parent.join(name))
     })
 }
 
-/// The path of a file with links resolved, which must be one of these paths or inside one of them.
+/// The path of a file with links resolved, which must be inside a directory or one of the listed files.
+///
+/// Listed paths are compared as they are: they were shown when the user consented, and a link that was
+/// created since would make them other files.
 ///
 /// # Errors
 ///
 /// When it does not exist, or is outside.
-pub fn inside(places: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
+pub fn inside(folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<PathBuf> {
     let place = fs::canonicalize(path)?;
-    let is_inside =
-        |allowed: &PathBuf| fs::canonicalize(allowed).is_ok_and(|it| place.starts_with(it));
-    match places.iter().any(is_inside) {
+    let is_inside = fs::canonicalize(folder).is_ok_and(|folder| place.starts_with(folder));
+    match is_inside || listed.contains(&place) {
         true => Ok(place),
         false => Err(FileRefusal::Outside.into()),
     }

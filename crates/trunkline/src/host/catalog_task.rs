@@ -25,6 +25,7 @@ struct ServerSnapshot {
     down: Option<Box<str>>,
     declares_resources: bool,
     has_unasked_resources: bool,
+    are_tools_listed: bool,
     has_unasked_names: bool,
 }
 
@@ -48,10 +49,19 @@ impl ServerSnapshot {
         let addressed = [ItemKind::Resource, ItemKind::ResourceTemplate];
         let has_unasked_resources =
             connection.offers(ItemKind::Resource) && !addressed.iter().all(is_known);
-        let has_unasked_names = !is_known(&ItemKind::Tool)
+        let are_tools_listed = is_known(&ItemKind::Tool);
+        let has_unasked_names = !are_tools_listed
             || (connection.offers(ItemKind::Prompt) && !is_known(&ItemKind::Prompt));
         let state = status.state;
-        Self { lists, state, down, declares_resources, has_unasked_resources, has_unasked_names }
+        Self {
+            lists,
+            state,
+            down,
+            declares_resources,
+            has_unasked_resources,
+            are_tools_listed,
+            has_unasked_names,
+        }
     }
 
     fn is_as(&self, other: &Self) -> bool {
@@ -59,6 +69,7 @@ impl ServerSnapshot {
         self.down == other.down
             && self.declares_resources == other.declares_resources
             && self.has_unasked_resources == other.has_unasked_resources
+            && self.are_tools_listed == other.are_tools_listed
             && self.has_unasked_names == other.has_unasked_names
             && self.has_lists() == other.has_lists()
             && self.lists.iter().zip(&other.lists).all(are_same)
@@ -185,6 +196,7 @@ impl CatalogTask {
                 let items = now.lists.iter().flat_map(|list| list.iter().cloned());
                 let listing = ServerItems::new(items).declare_resources(now.declares_resources);
                 let listing = listing.with_unlisted_resources(now.has_unasked_resources);
+                let listing = listing.with_listed_tools(now.are_tools_listed);
                 Arc::new(listing.with_unlisted_names(now.has_unasked_names))
             }
         };

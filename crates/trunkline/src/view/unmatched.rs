@@ -38,6 +38,8 @@ pub struct UnmatchedListEntry<'v> {
     pub suggestion: Option<&'v str>,
     /// Whether the entry is, or matches, an exposed name; lists contain upstream names.
     pub is_exposed_name: bool,
+    /// Whether the prompts of the server are known. If they are not, the entry may be the name of one.
+    pub are_prompts_known: bool,
 }
 
 impl View {
@@ -62,9 +64,9 @@ impl View {
         found
     }
 
-    /// The entries of `allowTools` and `denyTools`, of servers and bundles, that match no item of
-    /// their server, once its tools and prompts are known. Patterns are included only if they match
-    /// exposed names and no upstream name. URIs are not: a server may have unlisted resources.
+    /// The entries of `allowTools` and `denyTools`, of servers and of bundles, that name nothing of their
+    /// server, once its tools are known. Patterns are among them only where they match exposed
+    /// names and no own name. URIs are not: a server may have resources that it does not list.
     pub fn unmatched_list_entries(&self) -> Vec<UnmatchedListEntry<'_>> {
         let mut known: BTreeMap<&ServerName, ServerNames<'_>> = BTreeMap::new();
         let mut suggestions = Suggestions::default();
@@ -119,19 +121,20 @@ struct ServerNames<'v> {
     entries: Vec<&'v Entry>,
     names: HashSet<&'v str>,
     is_known: bool,
+    are_prompts_known: bool,
 }
 
 impl<'v> ServerNames<'v> {
     fn of(view: &'v View, server: &ServerName) -> Self {
-        let is_known = view.catalog.servers().any(|it| {
-            let is_up = it.availability == Availability::Available;
-            it.name == *server && is_up && !it.has_unasked_names
-        });
+        let found = view.catalog.servers().find(|it| it.name == *server);
+        let found = found.filter(|it| it.availability == Availability::Available);
+        let are_prompts_known = found.is_some_and(|it| !it.has_unasked_names);
+        let is_known = are_prompts_known || found.is_some_and(|it| it.are_tools_listed);
         let all = [ItemKind::Tool, ItemKind::Prompt].map(|kind| view.catalog.entries(kind));
         let all = all.into_iter().flatten().filter(|entry| entry.server().name == *server);
         let entries: Vec<_> = all.filter(|_| is_known).collect();
         let names = entries.iter().map(|entry| entry.name()).collect();
-        Self { entries, names, is_known }
+        Self { entries, names, is_known, are_prompts_known }
     }
 
     /// Returns a list entry that matches no item.
@@ -161,6 +164,7 @@ impl<'v> ServerNames<'v> {
             location,
             suggestion,
             is_exposed_name,
+            are_prompts_known: self.are_prompts_known,
         })
     }
 

@@ -1,20 +1,22 @@
 //! BUN-2, TOOL-6: a rule with a mistake never shows more than the correct rule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use trunkline::catalog::{Catalog, CatalogBuilder, Item, ItemKind, ServerItems};
-use trunkline::config::{self, AgentFile, Code, Environment, LoadOptions, LoadedConfig, Overrides};
+use trunkline::config::{
+    self, Agent, AgentFile, Code, Environment, LoadOptions, LoadedConfig, Overrides,
+};
 use trunkline::message::Raw;
+use trunkline::name::AgentName;
 use trunkline::policy::{Caller, CallerSpec, Decision, Rules, Toggle, Toggles, decide};
 
-/// Tools that a caller sees, as `server/tool`; empty for a rejected caller.
-type Visible = BTreeSet<String>;
+/// Tools that a caller sees, as `server/tool`; nothing for a caller that is refused.
+pub(crate) type Visible = BTreeSet<String>;
 
 fn listing() -> Arc<ServerItems> {
     let item = |(name, definition): (&str, &str)| {
@@ -28,8 +30,17 @@ fn listing() -> Arc<ServerItems> {
     Arc::new(ServerItems::new(tools.map(item)))
 }
 
-fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
-    let rules = Rules::new(&loaded.config, loaded.config.agents().named.clone());
+pub(crate) fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
+    visible_with(loaded, loaded.config.agents().named.clone(), who)
+}
+
+/// The same, with agents from elsewhere.
+pub(crate) fn visible_with(
+    loaded: &LoadedConfig,
+    agents: BTreeMap<AgentName, Agent>,
+    who: CallerSpec<'_>,
+) -> Visible {
+    let rules = Rules::new(&loaded.config, agents);
     let Ok(caller) = rules.caller(who) else { return Visible::new() };
     seen_by(loaded, &rules, &caller)
 }
@@ -47,217 +58,7 @@ fn seen_by(loaded: &LoadedConfig, rules: &Rules, caller: &Caller) -> Visible {
     allowed.map(|entry| format!("{}/{}", entry.server().name, entry.name())).collect()
 }
 
-fn everybody() -> [CallerSpec<'static>; 4] {
-    [
-        CallerSpec::default(),
-        CallerSpec { agent: Some("a"), ..CallerSpec::default() },
-        CallerSpec { bundles: &["b"], ..CallerSpec::default() },
-        CallerSpec { agent: Some("a"), bundles: &["b"], ..CallerSpec::default() },
-    ]
-}
-
-fn assert_shows_no_more(mistaken: &str, correct: &str) {
-    let (with, without) = (config::parse("x", mistaken), config::parse("x", correct));
-    for who in everybody() {
-        let (more, less) = (visible(&with, who.clone()), visible(&without, who.clone()));
-        assert!(
-            more.is_subset(&less),
-            "{who:?} sees {more:?}, not {less:?}\n{mistaken}\n{correct}"
-        );
-    }
-    let is_said = with.diagnostics.iter().any(|found| found.is_error(false));
-    assert!(is_said, "nothing is said of {mistaken}");
-}
-
-/// One rule of a configuration: its path, its key, and valid values.
-struct RuleKind {
-    path: &'static [&'static str],
-    key: &'static str,
-    values: &'static [&'static str],
-    mistakes: &'static [&'static str],
-}
-
-const LIST_MISTAKES: &[&str] = &[
-    "7",
-    "\"x\"",
-    "[7]",
-    "[[\"read\"]]",
-    "{\"read\":true}",
-    "true",
-    "null",
-    "[\"!read\"]",
-    "[\"*\",\"!read\"]",
-    "[\" read\"]",
-    "[\"read \"]",
-    "[\"\"]",
-    "[\"**\"]",
-    "[\"rea?\"]",
-];
-const WORD_MISTAKES: &[&str] = &["7", "\"read-onl\"", "[]", "{}", "null", "\"\""];
-
-const RULES: &[RuleKind] = &[
-    RuleKind {
-        path: &[],
-        key: "access",
-        values: &["\"read-only\"", "\"read-only-strict\""],
-        mistakes: WORD_MISTAKES,
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "access",
-        values: &["\"read-only\"", "\"read-only-strict\""],
-        mistakes: WORD_MISTAKES,
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "allowTools",
-        values: &["[\"read\"]", "[\"read\",\"list\"]"],
-        mistakes: LIST_MISTAKES,
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "denyTools",
-        values: &["[\"read\"]", "[\"list\",\"read\"]"],
-        mistakes: LIST_MISTAKES,
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "trust",
-        values: &["\"untrusted\""],
-        mistakes: WORD_MISTAKES,
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "enabled",
-        values: &["false"],
-        mistakes: &["7", "\"no\"", "null", "[]"],
-    },
-    RuleKind {
-        path: &["servers", "fs"],
-        key: "disabled",
-        values: &["true"],
-        mistakes: &["7", "\"yes\"", "null", "[]"],
-    },
-    RuleKind {
-        path: &["bundles", "b"],
-        key: "allowTools",
-        values: &["[\"read\"]", "[\"list\"]"],
-        mistakes: &["[]", "7", "\"x\"", "[7]", "{}", "null", "[\"*\",\"!read\"]", "[\" list\"]"],
-    },
-    RuleKind {
-        path: &["bundles", "b"],
-        key: "denyTools",
-        values: &["[\"read\"]", "[\"list\"]"],
-        mistakes: LIST_MISTAKES,
-    },
-    RuleKind {
-        path: &["agents", "a"],
-        key: "tools",
-        values: &["[\"fs_*\"]", "[\"*\",\"!fs_read\"]", "[\"web_read\"]", "[]"],
-        mistakes: &["7", "[7]", "[null]", "{\"*\":1}", "true", "null", "[\"fs_?\"]", "[\"**\"]"],
-    },
-    RuleKind {
-        path: &["agents", "a"],
-        key: "access",
-        values: &["\"read-only\"", "\"read-only-strict\""],
-        mistakes: WORD_MISTAKES,
-    },
-];
-
-/// A mistake in a rule.
-#[derive(Clone, Debug)]
-enum Mistake {
-    /// An invalid value, by index into the rule's list.
-    Value(prop::sample::Index),
-    /// A key without one of its letters.
-    Key(prop::sample::Index),
-    /// The rule twice, the second time with another value.
-    Twice,
-    /// The file is truncated anywhere.
-    Cut(prop::sample::Index),
-}
-
-fn mistakes() -> impl Strategy<Value = Mistake> {
-    let index = any::<prop::sample::Index>;
-    prop_oneof![
-        3 => index().prop_map(Mistake::Value),
-        2 => index().prop_map(Mistake::Key),
-        1 => Just(Mistake::Twice),
-        1 => index().prop_map(Mistake::Cut),
-    ]
-}
-
-/// A configuration with these rules, with one rule's member replaced by literal text.
-fn written(rules: &[(usize, usize)], replaced: Option<(usize, &str)>) -> String {
-    let object = |path: &[&str]| {
-        let mut members: Vec<String> = match path {
-            ["servers", _] => vec!["\"command\":\"x\"".to_owned()],
-            ["bundles", _] => vec!["\"serverId\":\"fs\"".to_owned()],
-            _ => Vec::new(),
-        };
-        for (kind, value) in rules {
-            let rule = &RULES[*kind];
-            if rule.path != path {
-                continue;
-            }
-            members.push(match replaced {
-                Some((replaced, text)) if replaced == *kind => text.to_owned(),
-                _ => format!("\"{}\":{}", rule.key, rule.values[*value]),
-            });
-        }
-        members.join(",")
-    };
-    let top = object(&[]);
-    let comma = if top.is_empty() { "" } else { "," };
-    format!(
-        "{{\"servers\":{{\"fs\":{{{}}},\"web\":{{\"command\":\"y\"}}}},\
-         \"bundles\":{{\"b\":{{{}}}}},\"agents\":{{\"a\":{{{}}}}}{comma}{top}}}",
-        object(&["servers", "fs"]),
-        object(&["bundles", "b"]),
-        object(&["agents", "a"]),
-    )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4 * ProptestConfig::default().cases))]
-
-    #[test]
-    fn no_mistake_in_a_rule_shows_more_than_the_rule(
-        kinds in prop::sample::subsequence((0..RULES.len()).collect::<Vec<_>>(), 1..=RULES.len()),
-        values in prop::collection::vec(any::<prop::sample::Index>(), RULES.len()),
-        wrong in any::<prop::sample::Index>(),
-        mistake in mistakes(),
-    ) {
-        // `enabled` and `disabled` together are contradictory.
-        let kinds: Vec<_> = kinds.iter().copied().filter(|kind| {
-            RULES[*kind].key != "disabled" || !kinds.iter().any(|it| RULES[*it].key == "enabled")
-        }).collect();
-        let rules: Vec<_> =
-            kinds.iter().map(|kind| (*kind, values[*kind].index(RULES[*kind].values.len()))).collect();
-        let (kind, value) = rules[wrong.index(rules.len())];
-        let (RuleKind { key, values, mistakes, .. }, correct) = (&RULES[kind], written(&rules, None));
-        let replace = |text: &str| written(&rules, Some((kind, text)));
-        let mistaken = match &mistake {
-            Mistake::Value(index) => {
-                replace(&format!("\"{key}\":{}", mistakes[index.index(mistakes.len())]))
-            }
-            Mistake::Key(index) => {
-                let left_out = index.index(key.len());
-                let letters = key.chars().enumerate().filter(|(place, _)| *place != left_out);
-                let slip: String = letters.map(|(_, letter)| letter).collect();
-                replace(&format!("\"{slip}\":{}", values[value]))
-            }
-            Mistake::Twice => replace(&format!("\"{key}\":{},\"{key}\":true", values[value])),
-            Mistake::Cut(index) => {
-                correct.chars().take(1 + index.index(correct.len() - 1)).collect()
-            }
-        };
-        assert_shows_no_more(&mistaken, &correct);
-    }
-}
-
-/// The tools of `fs` that are visible with a list of the server, and with the same list of a
-/// bundle.
+/// The own names of `fs` that are seen with a list of the server, and with the same list of a bundle.
 fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
     let list = format!(r#""{key}": {entries}"#);
     let of_server =
@@ -308,7 +109,7 @@ fn lists_match_own_names_and_patterns_of_them() {
 fn an_exposed_name_is_denied_where_it_is_unambiguous() {
     let text = r#"{ "servers": { "fs": { "command": "x", "denyTools": ["fs_read"] } } }"#;
     let loaded = config::parse("x", text);
-    let rules = Rules::new(&loaded.config, std::collections::BTreeMap::new());
+    let rules = Rules::new(&loaded.config, BTreeMap::new());
     let seen = |names: &[&str]| {
         let item = |name: &&str| {
             let definition = Raw::from_value(&json!({ "name": name }));
@@ -571,6 +372,78 @@ fn limits_of_other_hosts_in_an_agent_file_are_applied() {
     }
 }
 
+/// A slip in a key that only agent files have, and other words for a limit, disable the agent.
+#[test]
+fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
+    for keys in [
+        "disalowedTools: [fs_write]",
+        "disallowedTolls: [fs_write]",
+        "dissallowedTools: fs_write",
+        "alowed-tools: [fs_read]",
+        "alowedTools: [fs_read]",
+        "permision:\n  fs_write: deny",
+        "only: [fs_read]",
+        "bundle: b",
+        "bundles: [b]",
+        "servers: [fs]",
+        "tool_allowlist: [fs_read]",
+        "tools-deny: [fs_write]",
+    ] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let loaded = config::parse_agents("AGENTS.md", &text, AgentFile::Several);
+        assert!(loaded.agents["a"].is_disabled, "{keys}");
+        assert!(loaded.diagnostics.iter().any(|found| found.is_error(false)), "{keys}");
+    }
+    // Claude Code connects these beside the others.
+    let text = "---\nname: a\nmcpServers: [fs]\n---\n";
+    let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
+    assert!(!loaded.agents["a"].is_disabled);
+    assert_eq!(loaded.diagnostics[0].code, Code::NotApplied);
+    for keys in ["permissionMode: plan", "model: opus", "color: red", "disabled_providers: [x]"] {
+        let text = format!("---\nname: a\n{keys}\n---\n");
+        let loaded = config::parse_agents("AGENTS.md", &text, AgentFile::Several);
+        assert!(loaded.diagnostics.is_empty(), "{keys}: {:?}", loaded.diagnostics);
+    }
+}
+
+/// Limits in groups, with a `$`, with a letter wrong in a place that has none, and in an object of settings.
+#[test]
+fn a_limit_in_another_place_or_with_a_slip_is_never_passed_over() {
+    for member in [
+        r#""settings": { "access": "read-only" }"#,
+        r#""defaults": { "denyTools": ["write"] }"#,
+        r#""policy": "read-only""#,
+        r#""mode": "readOnly""#,
+        r#""denyToolss": ["write"]"#,
+        r#""disabledTool": ["write"]"#,
+        r#""$denyTools": ["write"]"#,
+        r#""restart": { "polcy": "never" }"#,
+    ] {
+        let seen = seen_with("top", member);
+        assert_eq!(seen, Visible::new(), "{member}");
+    }
+    let read: Visible = ["fs/read".to_owned()].into();
+    assert_eq!(seen_with("top", r#""$access": "read-write""#), read, "taken for the strictest");
+    for (place, member) in [
+        ("server", r#""$denyTools": ["write"]"#),
+        ("server", r#""restart": { "polcy": "never" }"#),
+        ("bundle", r#""only": ["read"]"#),
+        ("bundle", r#""$allowTools": ["read"]"#),
+        ("agent", r#""disalowedTools": ["fs_write"]"#),
+        ("agent", r#""servers": ["fs"]"#),
+        ("agent", r#""bundles": ["b"]"#),
+    ] {
+        assert_eq!(seen_with(place, member), Visible::new(), "{place}: {member}");
+    }
+    let text = "---\nname: a\nmode: read-only\n---\n";
+    assert!(config::parse_agents("AGENTS.md", text, AgentFile::Several).agents["a"].is_disabled);
+    for member in [r#""$comment": "x""#, r#""_tools": ["read"]"#, r#""settings": { "a": 1 }"#] {
+        let text = format!(r#"{{ "servers": {{ "fs": {{ "command": "x" }} }}, {member} }}"#);
+        let seen = visible(&config::parse("x", &text), CallerSpec::default());
+        assert_eq!(seen.len(), 3, "{member}");
+    }
+}
+
 #[test]
 fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     for rule in [
@@ -589,7 +462,7 @@ fn lists_of_another_host_that_cannot_be_read_switch_everything_off() {
     }
 }
 
-struct File(&'static str);
+pub(crate) struct File(pub(crate) &'static str);
 
 impl Environment for File {
     fn variable(&self, _: &str) -> Option<OsString> {

@@ -6,6 +6,8 @@ mod agents;
 mod dialects;
 mod mistakes;
 mod closed;
+mod containers;
+mod mistaken_rules;
 mod layers;
 mod secrets;
 mod leaks;

@@ -82,12 +82,14 @@ pub(crate) struct McpEntry {
     pub(crate) inputs: Option<WithSpan<Vec<WithSpan<InputEntry>>>>,
     /// Whether `allowed` or `excluded` is there and cannot be read.
     pub(crate) has_unreadable_rule: bool,
+    /// Whether a list or a switch stands in the place of a server.
+    pub(crate) has_unknown_rule: bool,
 }
 
 impl McpEntry {
     /// Whether the keys are those of `mcp` itself, and not names of servers. A server called like
     /// one of them has a type, a command or an address.
-    fn has_own_keys(node: &Node) -> bool {
+    pub(crate) fn has_own_keys(node: &Node) -> bool {
         let is_entry = |value: &Node| {
             ["type", "command", "url"].into_iter().any(|key| {
                 value.get(key).is_some_and(|value| !matches!(value.value, Value::Object(_)))
@@ -123,12 +125,23 @@ impl McpEntry {
             }
             "serverCommand" => {}
             _ => {
+                let word = LimitKeyword::written(&member.key.text, &member.value);
                 self.has_unreadable_rule |= Self::near_rule(&member.key.text).is_some()
-                    || LimitKeyword::written(&member.key.text, &member.value).is_some();
+                    || word.is_some_and(|word| word.is_possible_among(Self::KEYS));
                 decoder.unknown_key::<Self>(member);
                 decoder.keep(member);
             }
         }
+    }
+}
+
+/// Whether a member in the place of a server can only be a rule: a list, or a switch that is off.
+fn is_unknown_rule(member: &ObjectMember) -> bool {
+    match (LimitKeyword::of(&member.key.text), &member.value.value) {
+        (_, Value::Array(_)) => true,
+        (Some(LimitKeyword::Switch(is_used)), Value::Bool(value)) => *value != is_used,
+        (_, Value::Bool(_)) => true,
+        _ => false,
     }
 }
 
@@ -154,6 +167,10 @@ impl FromNode for McpEntry {
         let members = decoder.members(node, "an object with servers by name")?;
         let mut entry = Self::default();
         if Self::has_own_keys(node) {
+            let mut nested = members.iter().filter(|member| &*member.key.text == "servers");
+            if let (Some(first), Some(again)) = (nested.next(), nested.next()) {
+                decoder.duplicate_key(&again.key, first.key.span);
+            }
             for member in members {
                 if !left_out::<Self>(member, decoder) {
                     entry.read_field(member, decoder);
@@ -162,6 +179,7 @@ impl FromNode for McpEntry {
                 }
             }
         } else {
+            entry.has_unknown_rule = members.iter().any(is_unknown_rule);
             entry.servers = Some(ServerMap::from_members(members.iter(), decoder));
         }
         Some(entry)

@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{LayerReader, list_places, members, patterns, tool_lists};
+use super::containers::{ContainerKind, Containers};
+use super::{LayerReader, list_places, patterns, tool_lists};
 use crate::config::decode::{ErrorPlaces, NamedValues, WithSpan};
 use crate::config::diagnostic::Code;
-use crate::config::jsonc::{Node, ObjectMember, Value};
+use crate::config::jsonc::{Node, ObjectMember};
 use crate::config::model::{Agent, Agents, BundleMode, ListLocations, ToolLists};
 use crate::config::raw::{AgentEntry, AgentsEntry, BundleEntry, FileEntry};
 use crate::config::source::{Location, Span};
@@ -35,11 +36,12 @@ impl LayerReader<'_, '_> {
         &mut self,
         root: Option<&Node>,
         file: &FileEntry,
+        containers: &Containers<'_>,
     ) -> Vec<(BundleName, BundleDraft)> {
         let read = file.bundles.as_ref().map(|bundles| &bundles.value);
         let read = read.map(by_key).unwrap_or_default();
         let mut bundles = Vec::new();
-        for (member, is_sound) in self.entries(root, "bundles") {
+        for (member, is_sound) in self.entries(root, ContainerKind::Bundles, containers) {
             let ObjectMember { key, .. } = member;
             let Some(name) = self.name(BundleName::new(&key.text), key.span) else { continue };
             let entry = read.get(&key.span.start()).filter(|_| is_sound);
@@ -78,28 +80,36 @@ impl LayerReader<'_, '_> {
         })
     }
 
-    pub(super) fn agents(&mut self, root: Option<&Node>, file: &FileEntry) -> Option<Agents> {
+    pub(super) fn agents(
+        &mut self,
+        root: Option<&Node>,
+        file: &FileEntry,
+        containers: &Containers<'_>,
+    ) -> Option<Agents> {
+        let is_ambiguous = containers.is_ambiguous(ContainerKind::Agents);
+        let written = file.agents.as_ref().map(|agents| &agents.value);
         let mut agents = Agents::default();
-        match &file.agents.as_ref()?.value {
-            AgentsEntry::Files(files) => {
+        let read = match written {
+            None if !is_ambiguous => return None,
+            Some(AgentsEntry::Files(files)) if !is_ambiguous => {
                 agents.files = files.iter().map(|file| file.value.clone()).collect();
+                return Some(agents);
             }
-            AgentsEntry::Named(read) => {
-                let read = by_key(read);
-                for (member, is_sound) in self.entries(root, "agents") {
-                    let ObjectMember { key, .. } = member;
-                    let Some(name) = self.name(AgentName::new(&key.text), key.span) else {
-                        continue;
-                    };
-                    let entry = read.get(&key.span.start()).filter(|_| is_sound);
-                    let agent = entry.and_then(|entry| self.agent(&name, key.span, entry));
-                    let agent = agent.unwrap_or_else(|| {
-                        self.disabled("agent", name.as_str(), key.span);
-                        Agent::disabled(self.decoder.location(key.span))
-                    });
-                    agents.named.insert(name, agent);
-                }
-            }
+            Some(AgentsEntry::Named(read)) => by_key(read),
+            None | Some(AgentsEntry::Files(_)) => HashMap::new(),
+        };
+        for (member, is_sound) in self.entries(root, ContainerKind::Agents, containers) {
+            let ObjectMember { key, .. } = member;
+            let Some(name) = self.name(AgentName::new(&key.text), key.span) else {
+                continue;
+            };
+            let entry = read.get(&key.span.start()).filter(|_| is_sound);
+            let agent = entry.and_then(|entry| self.agent(&name, key.span, entry));
+            let agent = agent.unwrap_or_else(|| {
+                self.disabled("agent", name.as_str(), key.span);
+                Agent::disabled(self.decoder.location(key.span))
+            });
+            agents.named.insert(name, agent);
         }
         Some(agents)
     }
@@ -117,28 +127,31 @@ impl LayerReader<'_, '_> {
         Some(Agent { tools, access, description, location, is_disabled: false })
     }
 
-    /// The entries of an object at the top, each name once, and whether each is without errors. Of a
-    /// name that is written twice nobody knows which entry is meant.
-    fn entries<'n>(&self, root: Option<&'n Node>, key: &'n str) -> Vec<(&'n ObjectMember, bool)> {
+    /// The entries of a kind, each name once, and whether each is without errors. Of a name that is written
+    /// twice nothing says which entry is meant, nor of one in a container that is.
+    fn entries<'n>(
+        &self,
+        root: Option<&'n Node>,
+        kind: ContainerKind,
+        containers: &Containers<'n>,
+    ) -> Vec<(&'n ObjectMember, bool)> {
         let errors = self.decoder.error_places();
         let mistakes = ErrorPlaces::of(&self.mistakes);
-        let Some(Value::Object(entries)) = members(root, key).next().map(|it| &it.value.value)
-        else {
-            return Vec::new();
-        };
-        let (mut seen, mut twice) = (HashSet::new(), HashSet::new());
-        for entry in entries {
+        let entries = containers.entries(root, kind);
+        let (mut seen, mut unclear) = (HashSet::new(), HashSet::new());
+        for entry in &entries {
             if !seen.insert(&*entry.key.text) {
-                twice.insert(&*entry.key.text);
+                unclear.insert(&*entry.key.text);
             }
         }
-        let is_sound = |entry: &&ObjectMember| {
-            let is_single = !twice.contains(&*entry.key.text);
-            is_single && !errors.any_within(entry) && !mistakes.any_within(entry)
+        unclear.extend(containers.ambiguous_keys(kind).map(|key| &*key.text));
+        let is_sound = |entry: &ObjectMember| {
+            let is_clear = !unclear.contains(&*entry.key.text);
+            is_clear && !errors.any_within(entry) && !mistakes.any_within(entry)
         };
         let mut firsts = HashSet::new();
-        let firsts = entries.iter().filter(|entry| firsts.insert(&*entry.key.text));
-        firsts.map(|entry| (entry, is_sound(&entry))).collect()
+        let firsts = entries.into_iter().filter(|entry| firsts.insert(&*entry.key.text));
+        firsts.map(|entry| (entry, is_sound(entry))).collect()
     }
 
     /// Says that something with errors is not used.

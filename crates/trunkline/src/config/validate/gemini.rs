@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::containers::Containers;
 use super::{LayerReader, LayerServer};
 use crate::config::decode::WithSpan;
 use crate::config::diagnostic::Code;
@@ -11,7 +12,15 @@ use crate::name::ServerName;
 
 impl LayerReader<'_, '_> {
     /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
-    pub(super) fn gemini_rules(&mut self, file: &FileEntry, servers: &mut [LayerServer]) {
+    pub(super) fn gemini_rules(
+        &mut self,
+        file: &FileEntry,
+        containers: &Containers<'_>,
+        servers: &mut [LayerServer],
+    ) {
+        if containers.has_rules() {
+            servers.iter_mut().for_each(|server| server.draft.switch_off());
+        }
         let Some(mcp) = &file.mcp else { return };
         let names = |list: &WithSpan<Vec<WithSpan<Box<str>>>>| -> HashSet<Box<str>> {
             list.value.iter().map(|item| item.value.clone()).collect()
@@ -19,7 +28,11 @@ impl LayerReader<'_, '_> {
         let allowed = mcp.value.allowed.as_ref().map(names);
         let excluded = mcp.value.excluded.as_ref().map(names);
         let are_names = self.are_server_names(&mcp.value, servers);
-        let is_unreadable = mcp.value.has_unreadable_rule || !are_names;
+        // Beside servers elsewhere, `mcp` holds rules: a list in it is one that nothing knows.
+        let is_beside = [&file.mcp_servers, &file.servers, &file.context_servers];
+        let is_beside = is_beside.into_iter().any(Option::is_some);
+        let is_unknown = is_beside && mcp.value.has_unknown_rule;
+        let is_unreadable = mcp.value.has_unreadable_rule || !are_names || is_unknown;
         for server in servers {
             let name = server.name.as_str();
             let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(name));

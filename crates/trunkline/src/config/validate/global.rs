@@ -45,6 +45,11 @@ impl LayerReader<'_, '_> {
                 add(key, None, member.key.span);
             }
         }
+        // Limits in an object that has none.
+        let limits = self.decoder.error_places_of(Code::UnknownKey);
+        if let Some(member) = members(root, "naming").find(|member| limits.any_within(member)) {
+            add("naming", None, member.key.span);
+        }
         for member in &file.unknown {
             let key = &*member.key.text;
             match FileEntry::near_rule(key) {
@@ -110,7 +115,8 @@ fn is_amazon_q_agent(file: &FileEntry) -> bool {
 /// Whether an unknown member at the top is a limit.
 pub(super) fn is_limit(file: &FileEntry, member: &ObjectMember) -> bool {
     let is_approval = &*member.key.text == "allowedTools" && is_amazon_q_agent(file);
-    !is_approval && LimitKeyword::written(&member.key.text, &member.value).is_some()
+    let word = LimitKeyword::written(&member.key.text, &member.value);
+    !is_approval && word.is_some_and(|word| word.is_possible_among(FileEntry::KEYS))
 }
 
 impl AnyValue {
