@@ -208,6 +208,7 @@ impl Catalog {
                 serves_resources: false,
                 has_unasked_resources: true,
                 has_unasked_names: true,
+                are_tools_listed: false,
             })
         });
         let definition = Raw::empty_object().with("uri", &Raw::from_string(own));
