@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use fair_share::FairShare;
+pub(crate) use fair_share::HeldItem;
 pub use fair_slots::{FairSlots, Slot};
 
 /// Client id of requests made for more than one client. Ids of clients are random or digests, never

@@ -33,8 +33,7 @@ impl Host {
         let is_own = own.is_some();
         let older = match options.older_era.filter(|_| !is_own) {
             Some(capabilities) => {
-                let older =
-                    self.legacy_connection(&shared, capabilities, options.time_left()).await;
+                let older = self.legacy_connection(&shared, capabilities, options).await;
                 // The rules may be other ones after the wait.
                 self.authorize(view, entry)?;
                 older
@@ -52,14 +51,15 @@ impl Host {
         &self,
         shared: &Arc<Connection>,
         capabilities: &Raw,
-        time_left: Option<Duration>,
+        options: &CallOptions<'_>,
     ) -> Option<Arc<Connection>> {
         if shared.may_speak_both_eras() && shared.tools_revision() == 0 {
             // Why it cannot be reached in time is said by the call.
             let connected = shared.connect();
-            let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
+            let _ = timeout(options.time_left().unwrap_or(Duration::MAX), connected).await;
         }
-        self.shared.legacy.connection_beside(shared, capabilities)
+        let principal = options.requester.map(|it| it.principal.clone()).unwrap_or_default();
+        self.shared.legacy.connection_beside(shared, capabilities, &principal)
     }
 
     /// Wants a server to log at least from a level on, on all connections that clients share, on behalf
