@@ -199,12 +199,12 @@ impl ServerActor {
             // That is between the server and us.
             return self.acknowledged(session, chores, notification.params.as_ref());
         }
-        if chores.subscription.repeats(notification) {
-            return;
-        }
         if notification.params.as_ref().is_some_and(|it| it.bytes().len() > MAX_TOLD_BYTES) {
             session.noise += 1;
             return self.published.record_noise(session);
+        }
+        if chores.subscription.repeats(notification) {
+            return;
         }
         for kind in ItemKind::list_changed_method(&notification.method) {
             self.published.is_stale(*kind);
