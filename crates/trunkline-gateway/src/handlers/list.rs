@@ -205,6 +205,6 @@ impl Gateway {
 }
 
 /// The refusal of a list that waits for its turn when the gateway ends.
-fn ending() -> RpcError {
+pub(super) fn ending() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
 }

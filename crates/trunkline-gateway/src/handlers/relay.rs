@@ -64,7 +64,7 @@ impl Gateway {
             return Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming)).await;
         }
         let incoming = match incoming.state.as_ref().and_then(own_state) {
-            Some(state) => match self.relayed_state(&caller, &incoming.params, &state) {
+            Some(state) => match self.relayed_state(&caller, &incoming.params, &state).await {
                 Some(theirs) => incoming.with_state(&theirs),
                 None => {
                     let view = self.view(&caller)?;
@@ -156,7 +156,8 @@ impl Gateway {
         };
         match outcome {
             Ok(outcome) => {
-                Ok(self.translate_outcome(caller, (relay_method, params), &outcome.for_model()))
+                let outcome = outcome.for_model();
+                self.translate_outcome(caller, (relay_method, params), &outcome).await
             }
             Err(error) => {
                 if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
@@ -171,23 +172,23 @@ impl Gateway {
     }
 
     /// A result in the words of its client.
-    fn translate_outcome(
+    async fn translate_outcome(
         &self,
         caller: &Caller,
         (relay_method, params): (RelayMethod, &Raw),
         outcome: &Outcome,
-    ) -> ResultBody {
+    ) -> RpcResult {
         let looked = ParsedResult::from_outcome(outcome);
         if looked.is_input_required()
-            && let Some(sealed) = self.seal_state(caller, params, &outcome.result)
+            && let Some(sealed) = self.seal_state(caller, params, &outcome.result).await?
         {
-            return translate::result(caller.era(), relay_method, &sealed);
+            return Ok(translate::result(caller.era(), relay_method, &sealed));
         }
         if looked.is_task() {
             let named = self.tasks(caller).with_sealed_id(outcome.server(), &outcome.result);
-            return translate::result(caller.era(), relay_method, &named);
+            return Ok(translate::result(caller.era(), relay_method, &named));
         }
-        looked.for_client(caller.era(), relay_method)
+        Ok(looked.for_client(caller.era(), relay_method))
     }
 
     /// A view in which what a request is about has been looked for, where it was not known.
