@@ -186,7 +186,10 @@ async fn answer(
             let received = body::receive(state, &identity.principal, request.into_body()).await;
             post::receive(state, &identity, headers, received).await
         }
-        Method::GET => state.sessions.open_stream(&identity, &headers),
+        Method::GET => match state.guard.identity_with_lease(&headers, scope) {
+            Ok((identity, lease)) => state.sessions.open_stream(&identity, &headers, lease),
+            Err(refusal) => refusal.into_response(),
+        },
         Method::DELETE => state.sessions.end(&identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
