@@ -6,6 +6,7 @@ pub(crate) mod url_elicitations;
 pub(crate) mod input_queue;
 pub(crate) mod parked;
 pub(crate) mod state_codec;
+pub(crate) mod arguments_digest;
 pub(crate) mod tool_revisions;
 pub(crate) mod session;
 pub(crate) mod caller;

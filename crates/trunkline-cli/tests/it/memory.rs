@@ -291,3 +291,33 @@ fn progress_that_nobody_reads_is_not_kept_without_bound() {
         assert_within_bounds(&serving);
     }
 }
+
+/// A state that begins as those of the gateway do costs nothing before it is known to be one.
+#[test]
+fn a_forged_request_state_makes_nothing_of_long_arguments() {
+    let (_folder, serving) = serving("none");
+    let url = serving.url();
+    listed(url);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let items = "[],".repeat(LONG / 3 - 1_000);
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"flooding_small","requestState":"trunkline.AAAA","_meta":{meta},"arguments":{{"a":[{items}[]]}}}}}}"#
+    );
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "flooding_small"),
+    ];
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let (status, answer) = post(url, &headers, &body);
+                assert!(answer.contains("is not one of this call"), "{status} {answer:.1000}");
+            });
+        }
+    });
+    assert_within_bounds(&serving);
+}

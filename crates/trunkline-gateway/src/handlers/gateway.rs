@@ -20,6 +20,7 @@ use super::list_cache::ListCache;
 use crate::changes::{
     ChangeHub, ListKinds, LogSink, NotificationSource, ResourceSubscriptions, TaskGuard,
 };
+use crate::client::arguments_digest::ArgumentsHasher;
 use crate::client::caller::Caller;
 use crate::client::parked::ParkedCalls;
 use crate::client::session::Session;
@@ -40,6 +41,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 pub(crate) struct Gateway {
     pub(crate) host: Host,
     pub(crate) codec: StateCodec,
+    pub(crate) arguments: ArgumentsHasher,
     pub(crate) parked: Arc<ParkedCalls>,
     pub(crate) dedicated_calls: Arc<DedicatedCalls>,
     pub(crate) changes: ChangeHub,
@@ -65,6 +67,7 @@ impl Gateway {
             recent,
             host,
             codec: StateCodec::new(),
+            arguments: ArgumentsHasher::default(),
             parked: Arc::new(ParkedCalls::new(limits.answer_wait, MAX_KEPT_OF_ALL)),
             dedicated_calls: Arc::default(),
             tool_revisions: ToolRevisions::default(),

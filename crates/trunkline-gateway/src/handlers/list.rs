@@ -205,7 +205,7 @@ impl Gateway {
     }
 }
 
-/// The error for a list request that waits for a slot when the gateway shuts down.
-fn ending() -> RpcError {
+/// The refusal of a list that waits for its turn when the gateway ends.
+pub(super) fn ending() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
 }

@@ -1,67 +1,132 @@
 //! Calls that wait for their client, and states of requests: given to it, and taken back when it comes
 //! with the answers.
 
+use tokio::task::spawn_blocking;
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::host::RelayMethod;
 use trunkline::message::{Raw, RpcError};
+use trunkline::principal::Requester;
 use trunkline::protocol::Era;
 
 use super::gateway::Gateway;
+use super::list::ending;
+use crate::client::arguments_digest::ArgumentsDigest;
 use crate::client::caller::Caller;
 use crate::client::parked::{CallProgress, ParkedCall, ResumeError};
 use crate::client::state_codec::{OpenError, SealContext};
 use crate::request::errors::invalid;
 use crate::request::response::RpcResult;
-use crate::request::translate;
+use crate::request::{panics, translate};
 
 /// What our own request states begin with; those of servers are passed on as they are.
 const OURS: &str = "trunkline.";
 
+/// What the number of a parked call is sealed for.
+const PARKED: &str = "call";
+
 /// What a state of a server is sealed for that begins in the same way.
 const PASSED: &str = "state";
+
+/// Letters of the digest of the arguments, which a sealed text begins with.
+const DIGEST_LETTERS: usize = 16;
+
+/// Arguments up to this size are digested where they are; longer ones take time that others need.
+const MAX_INLINE_DIGEST_BYTES: usize = 64 * 1024;
 
 impl Gateway {
     /// Goes on with a call until the server has answered, or needs something of the client.
     pub(crate) async fn drive(&self, caller: &Caller, params: &Raw, call: ParkedCall) -> RpcResult {
         match call.advance().await {
             CallProgress::Over(outcome) => outcome,
-            CallProgress::Asks(call) => self.park(caller, params, call),
+            CallProgress::Asks(call) => self.park(caller, params, call).await,
         }
     }
 
     /// Keeps a call until its client comes back, and says what it has to come back with.
-    fn park(&self, caller: &Caller, params: &Raw, mut call: ParkedCall) -> RpcResult {
+    async fn park(&self, caller: &Caller, params: &Raw, mut call: ParkedCall) -> RpcResult {
+        let digest = self.arguments_digest(caller, params).await?;
         call.detach(&self.parked);
         let number = self.parked.next_id();
         let owner = owner(caller, params);
-        let uses = SealContext { purpose: "call", owner: &owner };
+        let uses = SealContext { purpose: PARKED, owner: &owner };
         let holds = Some(self.parked.longest());
-        let state = self.codec.codec(&number.to_string(), uses, holds);
+        let state = self.codec.codec(&format!("{digest}{number}"), uses, holds);
         let result = call.to_input_required(&format!("{OURS}{state}"));
         self.parked.put(number, &caller.requester().principal, call)?;
         Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
     }
 
     /// The state of a server that was sealed on its way to the client, if this is one.
-    pub(crate) fn relayed_state(
+    pub(crate) async fn relayed_state(
         &self,
         caller: &Caller,
         params: &Raw,
         state: &str,
     ) -> Option<String> {
+        self.open_state(caller, params, (PASSED, state)).await.ok()?.ok()
+    }
+
+    /// Opens a sealed state, and only then looks at the arguments: anybody can make up a state. The outer
+    /// error is that of a request which cannot be looked at now.
+    async fn open_state(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        (purpose, state): (&str, &str),
+    ) -> Result<Result<String, OpenError>, RpcError> {
         let owner = owner(caller, params);
-        self.codec.open(state, SealContext { purpose: PASSED, owner: &owner }).ok()
+        let opened = match self.codec.open(state, SealContext { purpose, owner: &owner }) {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let digest = self.arguments_digest(caller, params).await?.to_string();
+        let text = opened.split_at_checked(DIGEST_LETTERS).filter(|(sealed, _)| *sealed == digest);
+        Ok(text.map(|(_, text)| text.to_owned()).ok_or(OpenError::Foreign))
+    }
+
+    /// The digest of the arguments of a request. Long ones are digested beside the workers and in the turn of
+    /// their principal.
+    async fn arguments_digest(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+    ) -> Result<ArgumentsDigest, RpcError> {
+        let arguments = params.get("arguments").unwrap_or_else(Raw::empty_object);
+        if arguments.bytes().len() <= MAX_INLINE_DIGEST_BYTES {
+            return Ok(self.arguments.digest(&arguments));
+        }
+        let Requester { principal, .. } = caller.requester();
+        let slot = tokio::select! {
+            slot = self.pages.slots.acquire(&principal) => slot,
+            () = self.host.shutdown_started() => return Err(ending()),
+        };
+        let hasher = self.arguments.clone();
+        let made = spawn_blocking(move || {
+            let digest = hasher.digest(&arguments);
+            // The turn ends with the work: the request may be over before.
+            drop(slot);
+            digest
+        });
+        made.await.map_err(|_| panics::internal_error())
     }
 
     /// A result whose state begins as our own do, such as that of another gateway, with the state
     /// sealed: what comes back is ours, whoever made what is in it.
-    pub(crate) fn seal_state(&self, caller: &Caller, params: &Raw, result: &Raw) -> Option<Raw> {
-        let state = result.get("requestState")?;
-        let theirs = state.as_str().filter(|state| state.starts_with(OURS))?;
+    pub(crate) async fn seal_state(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        result: &Raw,
+    ) -> Result<Option<Raw>, RpcError> {
+        let state = result.get("requestState");
+        let theirs = state.as_ref().and_then(Raw::as_str).filter(|it| it.starts_with(OURS));
+        let Some(theirs) = theirs else { return Ok(None) };
+        let digest = self.arguments_digest(caller, params).await?;
         let owner = owner(caller, params);
-        let sealed =
-            self.codec.codec(&theirs, SealContext { purpose: PASSED, owner: &owner }, None);
-        Some(result.with("requestState", &Raw::from_string(&format!("{OURS}{sealed}"))))
+        let uses = SealContext { purpose: PASSED, owner: &owner };
+        let sealed = self.codec.codec(&format!("{digest}{theirs}"), uses, None);
+        let sealed = Raw::from_string(&format!("{OURS}{sealed}"));
+        Ok(Some(result.with("requestState", &sealed)))
     }
 
     /// Goes on with a call for which its client has come back. If the client may not have what it called
@@ -73,7 +138,7 @@ impl Gateway {
         state: &str,
         missing: Option<CallError>,
     ) -> RpcResult {
-        let mut call = self.parked_call(caller, params, state)?;
+        let mut call = self.parked_call(caller, params, state).await?;
         if let Some(error) = missing.filter(|it| it.kind() == CallErrorKind::Unknown) {
             drop(call);
             return self.error_response(&caller.client, relay_method, params, &error);
@@ -82,19 +147,17 @@ impl Gateway {
         let answers = params.get("inputResponses").unwrap_or_else(Raw::empty_object);
         match call.take(&answers) {
             true => self.drive(caller, params, call).await,
-            false => self.park(caller, params, call),
+            false => self.park(caller, params, call).await,
         }
     }
 
     /// The call for which its client has come back, if it still waits.
-    fn parked_call(
+    async fn parked_call(
         &self,
         caller: &Caller,
         params: &Raw,
         state: &str,
     ) -> Result<ParkedCall, RpcError> {
-        let owner = owner(caller, params);
-        let uses = SealContext { purpose: "call", owner: &owner };
         let refused = |why: &str| invalid(&format!("{why}; make the call again without it"));
         let foreign = || refused("the request state is not one of this call");
         let late = |longest| {
@@ -103,7 +166,8 @@ impl Gateway {
                  given up"
             ))
         };
-        let number = self.codec.open(state, uses).map_err(|why| match why {
+        let opened = self.open_state(caller, params, (PARKED, state)).await?;
+        let number = opened.map_err(|why| match why {
             OpenError::Foreign => foreign(),
             OpenError::Late => late(self.parked.longest()),
         })?;
@@ -117,19 +181,12 @@ impl Gateway {
     }
 }
 
-/// Whose call it is, and of what: a state is good for nothing else.
+/// Whose call it is, and of what: a state is good for nothing else. The arguments are not part of it, since
+/// they may be long and a state made up.
 fn owner(caller: &Caller, params: &Raw) -> String {
-    let [name, uri, arguments] = params.get_all(["name", "uri", "arguments"]);
+    let [name, uri] = params.get_all(["name", "uri"]);
     let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
-    let arguments = arguments.as_ref().map_or_else(|| "{}".to_owned(), canonical);
-    format!("{}\n{subject}\n{arguments}", caller.identity.as_owner())
-}
-
-/// A value, however it is written: who comes back may have put its members in another order. One that
-/// is too deep to be looked into is as it was written.
-fn canonical(value: &Raw) -> String {
-    let parsed = serde_json::from_str::<serde_json::Value>(value.text());
-    parsed.map_or_else(|_| value.text().to_owned(), |value| value.to_string())
+    format!("{}\n{subject}", caller.identity.as_owner())
 }
 
 /// A state of the gateway in a request.

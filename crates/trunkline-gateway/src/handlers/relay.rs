@@ -64,7 +64,7 @@ impl Gateway {
             return Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming)).await;
         }
         let incoming = match incoming.state.as_ref().and_then(own_state) {
-            Some(state) => match self.relayed_state(&caller, &incoming.params, &state) {
+            Some(state) => match self.relayed_state(&caller, &incoming.params, &state).await {
                 Some(theirs) => incoming.with_state(&theirs),
                 None => {
                     let view = self.view(&caller)?;
@@ -162,7 +162,7 @@ impl Gateway {
             Ok(outcome) => {
                 let name = subject.as_ref().map(|(_, name)| &**name).unwrap_or_default();
                 let request = (relay_method, name, params);
-                Ok(self.translate_outcome(caller, request, &outcome.for_model()))
+                self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
                 if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
@@ -176,25 +176,25 @@ impl Gateway {
         }
     }
 
-    /// Translates a result for its client.
-    fn translate_outcome(
+    /// A result in the words of its client.
+    async fn translate_outcome(
         &self,
         caller: &Caller,
         (relay_method, name, params): (RelayMethod, &str, &Raw),
         outcome: &Outcome,
-    ) -> ResultBody {
+    ) -> RpcResult {
         let looked = ParsedResult::from_outcome(outcome);
         if looked.is_input_required()
-            && let Some(sealed) = self.seal_state(caller, params, &outcome.result)
+            && let Some(sealed) = self.seal_state(caller, params, &outcome.result).await?
         {
-            return translate::result(caller.era(), relay_method, &sealed);
+            return Ok(translate::result(caller.era(), relay_method, &sealed));
         }
         if looked.is_task() && relay_method == RelayMethod::Call {
             let origin = TaskOrigin { server: outcome.server(), tool: name };
             let named = self.tasks(caller).with_sealed_id(origin, &outcome.result);
-            return translate::result(caller.era(), relay_method, &named);
+            return Ok(translate::result(caller.era(), relay_method, &named));
         }
-        looked.for_client(caller.era(), relay_method)
+        Ok(looked.for_client(caller.era(), relay_method))
     }
 
     /// The caller's view, refreshed if it does not contain the item of the request.

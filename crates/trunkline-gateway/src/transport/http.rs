@@ -176,23 +176,28 @@ async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Re
     }
 }
 
-/// Answers a request of another Trunkline with the gateways that this one leads to, and refuses one
-/// that has come through this gateway before (CON-16).
-async fn answer_in_chain(
-    state: &Arc<AppState>,
+/// A request that has passed the checks of its headers.
+struct AdmittedRequest<'s> {
+    /// The endpoint.
+    scope: &'s Scope,
     identity: Arc<CallerIdentity>,
     headers: HeaderMap,
     request: Request,
-) -> Response {
+}
+
+/// Answers a request of another Trunkline with the gateways that this one leads to, and refuses one
+/// that has come through this gateway before (CON-16).
+async fn answer_in_chain(state: &Arc<AppState>, admitted: AdmittedRequest<'_>) -> Response {
     let host = &state.gateway.host;
-    let Some(chain) = headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok()) else {
-        return answer_method(state, &identity, (headers, RequestPath::default()), request).await;
+    let chain = admitted.headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
+    let Some(chain) = chain else {
+        return answer_method(state, admitted, RequestPath::default()).await;
     };
     let path = match host.chain().admit(chain) {
         Ok(path) => path,
         Err(error) => return (StatusCode::LOOP_DETECTED, format!("{error}\n")).into_response(),
     };
-    let mut response = answer_method(state, &identity, (headers, path), request).await;
+    let mut response = answer_method(state, admitted, path).await;
     // After the answer: a list that it holds may have come from gateways that were reached only now.
     if let Ok(chain) = host.chain_header().parse() {
         response.headers_mut().insert(CHAIN_HEADER, chain);
@@ -218,22 +223,24 @@ async fn answer(
     }
     #[cfg(test)]
     assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
-    answer_in_chain(state, identity, headers, request).await
+    answer_in_chain(state, AdmittedRequest { scope, identity, headers, request }).await
 }
 
 async fn answer_method(
     state: &Arc<AppState>,
-    identity: &Arc<CallerIdentity>,
-    (headers, path): (HeaderMap, RequestPath),
-    request: Request,
+    AdmittedRequest { scope, identity, headers, request }: AdmittedRequest<'_>,
+    path: RequestPath,
 ) -> Response {
     match *request.method() {
         Method::POST => {
             let received = body::receive(state, &identity.principal, request.into_body()).await;
-            post::receive(state, identity, (headers, path), received).await
+            post::receive(state, &identity, (headers, path), received).await
         }
-        Method::GET => state.sessions.open_stream(identity, &headers),
-        Method::DELETE => state.sessions.end(identity, &headers),
+        Method::GET => match state.guard.identity_with_lease(&headers, scope) {
+            Ok((identity, lease)) => state.sessions.open_stream(&identity, &headers, lease),
+            Err(refusal) => refusal.into_response(),
+        },
+        Method::DELETE => state.sessions.end(&identity, &headers),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [("Allow", "POST, GET, DELETE")]).into_response(),
     }
 }

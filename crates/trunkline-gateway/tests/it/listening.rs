@@ -168,6 +168,34 @@ async fn a_subscription_ends_with_the_token_of_its_client() {
     hosted.end().await;
 }
 
+/// A session belongs to what its token admitted when it was opened, and so does what its stream says.
+#[tokio::test]
+async fn the_stream_of_a_session_ends_when_its_token_changes_or_is_removed() {
+    let narrowed = Token { name: "bob".to_owned(), scope: Scope::of_bundle("one") };
+    for changed in [Some(narrowed), None] {
+        let accepted = tokens(&["ann", "bob"]);
+        let options = GatewayOptions { tokens: accepted.clone(), ..GatewayOptions::default() };
+        let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
+        let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+        let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+        ann.ask("tools/list", json!({})).await;
+        let [mut of_ann, mut of_bob] = [
+            Subscribed { id: 0, stream: ann.request("GET", &[]).await.1 },
+            Subscribed { id: 0, stream: bob.request("GET", &[]).await.1 },
+        ];
+        let mut others = tokens(&["ann"]);
+        if let Some(changed) = changed {
+            others.insert(digest_of("token-of-bob"), changed);
+        }
+        accepted.replace(&others);
+        assert_eq!(of_bob.next().await, None);
+        assert_eq!(text(&ann.call("announce", json!({})).await), "announced");
+        let told = of_ann.next().await.unwrap();
+        assert_eq!(told["method"], "notifications/tools/list_changed", "hers goes on: {told}");
+        hosted.end().await;
+    }
+}
+
 #[tokio::test]
 async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
     let configuration = |agents: Value| {

@@ -32,7 +32,7 @@ impl Host {
         let is_own = own.is_some();
         let older = match options.older_era.filter(|_| !is_own) {
             Some(older_era) => {
-                let older = self.legacy_connection(&shared, older_era, options.time_left()).await;
+                let older = self.legacy_connection(&shared, older_era, options).await;
                 // The rules may be other ones after the wait.
                 self.authorize(view, entry)?;
                 older
@@ -50,15 +50,16 @@ impl Host {
         &self,
         shared: &Arc<Connection>,
         older_era: OlderEra<'_>,
-        time_left: Option<Duration>,
+        options: &CallOptions<'_>,
     ) -> Option<Arc<Connection>> {
         let may_be_needed = older_era.is_own && shared.may_speak_both_eras();
         if may_be_needed && shared.tools_revision() == 0 {
             // Why it cannot be reached in time is said by the call.
             let connected = shared.connect();
-            let _ = timeout(time_left.unwrap_or(Duration::MAX), connected).await;
+            let _ = timeout(options.time_left().unwrap_or(Duration::MAX), connected).await;
         }
-        self.shared.legacy.connection_beside(shared, older_era)
+        let principal = options.requester.map(|it| it.principal.clone()).unwrap_or_default();
+        self.shared.legacy.connection_beside(shared, older_era, &principal)
     }
 
     /// Requests log messages of this level and above from a server, on all its shared connections,

@@ -11,10 +11,11 @@ use crate::config::{Config, Server, Share};
 use crate::connection::{Connection, ConnectionOptions, OrphanProcess, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
-use crate::principal::{ClientId, FairShare, Principal};
+use crate::principal::{ClientId, FairShare, HeldItem, Principal};
 use crate::registry::{Shutdowns, end, start};
 
-/// Connections that all clients together may have for themselves.
+/// Connections that all clients together may have for themselves. One principal uses no more than half of
+/// them at a time, and each further one half of those that are left.
 const MAX_PRIVATE: usize = 256;
 
 /// How many ends may wait for whoever wants to hear of them.
@@ -85,6 +86,10 @@ impl DedicatedConnection {
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
+
+    fn as_item(&self) -> HeldItem<'_> {
+        HeldItem { holder: &self.owner, is_in_use: self.is_in_use() }
+    }
 }
 
 /// Says whenever a server fails that was ready, for as long as there is a connection to it. Whether
@@ -136,6 +141,9 @@ impl DedicatedConnections {
         };
         let key = (client.id.clone(), server.name.clone());
         let mut connections = lock(&self.connections);
+        if !connections.get(&key).is_some_and(DedicatedConnection::is_in_use) {
+            require_share(&connections, &client.owner).map_err(|busy| busy.of(&server.name))?;
+        }
         let held = connections.get_mut(&key).filter(|held| held.is_usable());
         if let Some(held) = held.and_then(|held| held.is_to(server).then_some(held)) {
             held.used = Instant::now();
@@ -234,14 +242,30 @@ impl DedicatedConnections {
     }
 }
 
-/// Takes out a connection for another one of this owner: of whoever has most, so that nobody takes the
-/// room of others, the one that has not been used for longest, if one is not in use.
+/// Checks that an owner may use another connection. Connections in use cannot be ended, so that an owner
+/// gets no more of them than it leaves to others.
+fn require_share(connections: &DedicatedConnectionMap, owner: &Principal) -> Result<(), Error> {
+    let items = connections.values().map(DedicatedConnection::as_item);
+    let share = FairShare::of_items_in_use(MAX_PRIVATE, items);
+    if share.admits(owner) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} of {MAX_PRIVATE} per-client processes are in use by this client or others with its token, \
+         and no more are free for it; try again when a call has ended",
+        share.held_by(owner)
+    );
+    Err(Error::new(ErrorKind::Busy, message))
+}
+
+/// Takes out an unused connection for another one of this owner: the one that has not been used for longest,
+/// of the principal with most connections among the owner and those who have unused ones.
 fn evict(
     connections: &mut DedicatedConnectionMap,
     owner: &Principal,
 ) -> Option<DedicatedConnection> {
-    let holders = connections.values().map(|held| &held.owner);
-    let share = FairShare::with_holders(MAX_PRIVATE, holders);
+    let items = connections.values().map(DedicatedConnection::as_item);
+    let share = FairShare::of_evictable_items(MAX_PRIVATE, items, owner);
     // The owner itself is the first to make room among those who have equally many.
     let of_most =
         |held: &&DedicatedConnection| share.makes_room(&held.owner, owner) && !held.is_in_use();
@@ -330,24 +354,81 @@ mod tests {
         assert!(owned.private.all_of("ann").is_empty());
     }
 
+    /// A connection of a client of a token.
+    fn numbered(
+        owned: &ServerConnections,
+        owner: &str,
+        number: usize,
+    ) -> Result<Arc<Connection>, Error> {
+        owned.connection((&format!("{owner} {number}"), owner), None)
+    }
+
     #[tokio::test]
     async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
         let owned = ServerConnections::new();
-        let connection = |owner: &str, number: usize| {
-            owned.connection((&format!("{owner} {number}"), owner), None)
-        };
+        let connection = |owner: &str, number: usize| numbered(&owned, owner, number);
         let of_bob = connection("bob", 0).unwrap();
-        let mut of_ann: Vec<_> =
-            (1..MAX_PRIVATE).map(|it| connection("ann", it).unwrap()).collect();
-        let full = connection("bob", 1).err().expect("all are in use");
-        assert!(full.kind().is_retryable(), "that passes: {full}");
-        of_ann.drain(1..3);
+        let mut of_ann = Vec::new();
+        for number in 1..MAX_PRIVATE {
+            let connection = connection("ann", number).unwrap();
+            if number <= 100 {
+                of_ann.push(connection);
+            }
+        }
         connection("bob", 1).unwrap();
-        assert!(owned.private.all_of("ann 2").is_empty(), "the oldest that is not in use");
+        assert!(owned.private.all_of("ann 101").is_empty(), "the oldest that is not in use");
+        of_ann.drain(1..3);
         let _of_ann = connection("ann", 0).unwrap();
-        assert!(owned.private.all_of("ann 3").is_empty());
+        assert!(owned.private.all_of("ann 2").is_empty());
         drop(of_bob);
-        assert!(connection("ann", MAX_PRIVATE).is_err(), "that of bob is not taken");
+        connection("ann", MAX_PRIVATE).unwrap();
+        assert_eq!(owned.private.all_of("bob 0").len(), 1, "that of bob is not taken");
+        owned.private.close_all().await;
+    }
+
+    /// A token whose calls hang took every process from all other tokens.
+    #[tokio::test]
+    async fn one_token_does_not_use_all_connections() {
+        let owned = ServerConnections::new();
+        let in_use = |owner: &str| -> Vec<_> {
+            (0..MAX_PRIVATE).map_while(|it| numbered(&owned, owner, it).ok()).collect()
+        };
+        let (of_ann, of_bob) = (in_use("ann"), in_use("bob"));
+        assert_eq!((of_ann.len(), of_bob.len()), (MAX_PRIVATE / 2, MAX_PRIVATE / 4));
+        let busy = numbered(&owned, "ann", MAX_PRIVATE).err().unwrap();
+        assert!(busy.kind().is_retryable(), "that passes: {busy}");
+        assert!(numbered(&owned, "ann", 0).is_ok(), "one that is in use is shared");
+        assert!(numbered(&owned, "cy", 0).is_ok());
+        owned.private.close_all().await;
+    }
+
+    #[tokio::test]
+    async fn connections_that_were_unused_count_once_they_are_used() {
+        let owned = ServerConnections::new();
+        for number in 0..MAX_PRIVATE {
+            numbered(&owned, "ann", number).unwrap();
+        }
+        let of_ann: Vec<_> =
+            (0..MAX_PRIVATE).filter_map(|it| numbered(&owned, "ann", it).ok()).collect();
+        assert_eq!(of_ann.len(), MAX_PRIVATE / 2);
+        numbered(&owned, "bob", 0).unwrap();
+        let oldest = format!("ann {}", MAX_PRIVATE / 2);
+        assert!(owned.private.all_of(&oldest).is_empty(), "the oldest that is not in use");
+        owned.private.close_all().await;
+    }
+
+    #[tokio::test]
+    async fn who_uses_most_does_not_end_connections_of_others() {
+        let owned = ServerConnections::new();
+        let of_ann: Vec<_> =
+            (1..MAX_PRIVATE / 2).map(|it| numbered(&owned, "ann", it).unwrap()).collect();
+        for number in 0..MAX_PRIVATE - of_ann.len() {
+            numbered(&owned, &format!("user {number}"), 0).unwrap();
+        }
+        let full = numbered(&owned, "ann", MAX_PRIVATE).err().unwrap();
+        assert!(full.kind().is_retryable(), "that passes: {full}");
+        numbered(&owned, "bob", 0).unwrap();
+        assert!(owned.private.all_of("user 0 0").is_empty(), "a newcomer gets one");
         owned.private.close_all().await;
     }
 }

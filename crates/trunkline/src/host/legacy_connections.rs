@@ -18,10 +18,12 @@ use crate::config::{Protocol, ServerSettings};
 use crate::connection::{Connection, ConnectionOptions};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
+use crate::principal::{FairShare, HeldItem, Principal};
 use crate::registry::{Shutdowns, end, start};
 
 /// Second connections at the same time. Clients of one kind declare the same capabilities, so that there are
-/// few sets of them.
+/// few sets of them. One principal uses no more than half of them at a time, and each further one half of
+/// those that are left.
 const MAX_SECOND_CONNECTIONS: usize = 64;
 
 /// Time without a call after which a second connection is closed. The next call opens it again.
@@ -50,6 +52,8 @@ struct LegacyConnection {
     connection: Arc<Connection>,
     /// The bounds and rules of the first that this one follows.
     behaviour: Arc<ServerSettings>,
+    /// The principal that was first to use it, since it was last not in use.
+    owner: Principal,
     used: Instant,
 }
 
@@ -71,6 +75,10 @@ impl LegacyConnection {
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
+
+    fn as_item(&self) -> HeldItem<'_> {
+        HeldItem { holder: &self.owner, is_in_use: self.is_in_use() }
+    }
 }
 
 impl LegacyConnections {
@@ -79,12 +87,13 @@ impl LegacyConnections {
     }
 
     /// The connection in the older era beside the one that all callers share, if the server speaks both eras
-    /// over HTTP and needs the older one: for a caller of that era that can be asked something, and for any
-    /// caller once the server has sent a request in the newer era.
+    /// over HTTP and a caller with these capabilities can be asked something. Without room for it, or with its
+    /// share in use, a principal has the connection that all callers share.
     pub(super) fn connection_beside(
         &self,
         first: &Arc<Connection>,
         OlderEra { capabilities, is_own }: OlderEra<'_>,
+        principal: &Principal,
     ) -> Option<Arc<Connection>> {
         let is_needed = first.sends_unanswerable() || (is_own && can_be_asked(capabilities));
         let is_short = capabilities.bytes().len() <= MAX_CAPABILITIES_BYTES;
@@ -93,15 +102,22 @@ impl LegacyConnections {
         }
         let key = (first.server().name.clone(), digest(&[capabilities.bytes()], DIGEST));
         let mut connections = lock(&self.connections);
+        let is_in_use = connections.get(&key).is_some_and(LegacyConnection::is_in_use);
+        if !is_in_use && !has_share(&connections, principal) {
+            return None;
+        }
         let is_usable = |it: &&mut LegacyConnection| {
             it.is_beside(first) && !it.connection.is_closed() && !it.connection.needs_intervention()
         };
         if let Some(second) = connections.get_mut(&key).filter(is_usable) {
             second.used = Instant::now();
+            if !is_in_use {
+                second.owner = principal.clone();
+            }
             second.follow(first);
             return Some(Arc::clone(&second.connection));
         }
-        let over = connections.remove(&key).or_else(|| evict(&mut connections));
+        let over = connections.remove(&key).or_else(|| evict(&mut connections, principal));
         if let Some(over) = over {
             drop(start(over.connection, &[&self.endings]));
         }
@@ -109,9 +125,13 @@ impl LegacyConnections {
             return None;
         }
         let connection = self.open(first, capabilities);
-        let (behaviour, used) = (first.behaviour(), Instant::now());
-        let second = LegacyConnection { first: Arc::downgrade(first), connection, behaviour, used };
-        let connection = Arc::clone(&second.connection);
+        let second = LegacyConnection {
+            first: Arc::downgrade(first),
+            connection: Arc::clone(&connection),
+            behaviour: first.behaviour(),
+            owner: principal.clone(),
+            used: Instant::now(),
+        };
         connections.insert(key, second);
         Some(connection)
     }
@@ -167,13 +187,25 @@ fn in_older_era(behaviour: &ServerSettings) -> ServerSettings {
     ServerSettings { protocol: Protocol::Legacy, ..behaviour.clone() }
 }
 
-/// Takes out the connection that has not been used for longest, if there are as many as may be.
-fn evict(connections: &mut LegacyConnectionMap) -> Option<LegacyConnection> {
+/// Whether a principal may use another connection: connections in use cannot be ended.
+fn has_share(connections: &LegacyConnectionMap, principal: &Principal) -> bool {
+    let items = connections.values().map(LegacyConnection::as_item);
+    FairShare::of_items_in_use(MAX_SECOND_CONNECTIONS, items).admits(principal)
+}
+
+/// Takes out an unused connection for another one of a principal, if there are as many as may be: the one that
+/// has not been used for longest, of the principal with most.
+fn evict(connections: &mut LegacyConnectionMap, principal: &Principal) -> Option<LegacyConnection> {
     if connections.len() < MAX_SECOND_CONNECTIONS {
         return None;
     }
-    let unused = connections.iter().filter(|(_, second)| !second.is_in_use());
-    let key = unused.min_by_key(|(_, second)| second.used).map(|(key, _)| key.clone())?;
+    let items = connections.values().map(LegacyConnection::as_item);
+    let share = FairShare::of_evictable_items(MAX_SECOND_CONNECTIONS, items, principal);
+    let is_evictable =
+        |it: &LegacyConnection| share.makes_room(&it.owner, principal) && !it.is_in_use();
+    let unused = connections.iter().filter(|(_, second)| is_evictable(second));
+    let oldest = unused.min_by_key(|(_, second)| (second.owner != *principal, second.used));
+    let key = oldest.map(|(key, _)| key.clone())?;
     connections.remove(&key)
 }
 
@@ -185,4 +217,51 @@ fn can_be_asked(capabilities: &Raw) -> bool {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EmptyResolver, parse};
+    use crate::connection::{ChildOptions, HttpOptions};
+
+    fn second_connection(owner: &str) -> LegacyConnection {
+        let text = r#"{ "mcpServers": { "a": { "url": "http://127.0.0.1:9/mcp" } } }"#;
+        let server = parse("test", text).config.server("a").unwrap().clone();
+        let child = ChildOptions::from_environment([]);
+        let options =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
+        let connection = Arc::new(Connection::new(server, options));
+        LegacyConnection {
+            first: Weak::new(),
+            behaviour: connection.behaviour(),
+            connection,
+            owner: Principal::Token(owner.into()),
+            used: Instant::now(),
+        }
+    }
+
+    fn key(number: usize) -> (ServerName, String) {
+        (ServerName::new("a").unwrap(), number.to_string())
+    }
+
+    #[tokio::test]
+    async fn one_token_does_not_use_all_second_connections() {
+        let [ann, bob] = ["ann", "bob"].map(|name| Principal::Token(name.into()));
+        let (mut connections, mut in_use) = (LegacyConnectionMap::new(), Vec::new());
+        for number in 0..MAX_SECOND_CONNECTIONS / 2 {
+            assert!(has_share(&connections, &ann), "{number}");
+            let second = second_connection("ann");
+            in_use.push(Arc::clone(&second.connection));
+            connections.insert(key(number), second);
+        }
+        assert!(!has_share(&connections, &ann));
+        assert!(has_share(&connections, &bob));
+        assert!(evict(&mut connections, &bob).is_none(), "there is room");
+        for number in MAX_SECOND_CONNECTIONS / 2..MAX_SECOND_CONNECTIONS {
+            connections.insert(key(number), second_connection("bob"));
+        }
+        let cy = Principal::Token("cy".into());
+        assert_eq!(evict(&mut connections, &cy).unwrap().owner, bob, "the others are in use");
+    }
 }

@@ -1,22 +1,29 @@
 //! Fair division of a limited resource between principals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Principal;
 
 /// Counts the items that each principal holds of a limited resource, and divides them fairly.
 ///
-/// There are two ways to use it. Where items cannot be revoked, such as calls in flight, a
-/// principal [gets another item](Self::admits) only while it holds fewer than are still free. A
-/// single principal gets half of the capacity and each further one half of the rest, so there is
-/// always room for the first items of a new principal. Where items can be evicted, a single
-/// principal gets the whole capacity, and [the principal with the most items](Self::makes_room)
-/// loses one.
+/// There are two ways to use it. Where nothing can be taken away again, such as calls in flight, a
+/// principal [gets another item](Self::admits) only while it holds less than is still free. One
+/// principal alone gets half of the capacity, and each further one half of what is left, so that
+/// there is always room for the first items of a newcomer. Where items can be evicted, one principal
+/// alone gets everything, and [the principal with the most](Self::makes_room) makes room. Items that can be
+/// evicted only while they are not in use are counted in both ways.
 #[derive(Debug)]
 pub struct FairShare {
     capacity: usize,
     total: usize,
     held: HashMap<Principal, usize>,
+}
+
+/// An item that a principal holds, and that cannot be evicted while it is in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldItem<'p> {
+    pub(crate) holder: &'p Principal,
+    pub(crate) is_in_use: bool,
 }
 
 impl FairShare {
@@ -33,6 +40,28 @@ impl FairShare {
         let mut share = Self::new(capacity);
         holders.into_iter().for_each(|holder| share.add(holder));
         share
+    }
+
+    /// The shares of the items that are in use, which cannot be evicted.
+    pub(crate) fn of_items_in_use<'p>(
+        capacity: usize,
+        items: impl IntoIterator<Item = HeldItem<'p>>,
+    ) -> Self {
+        let in_use = items.into_iter().filter(|item| item.is_in_use);
+        Self::with_holders(capacity, in_use.map(|item| item.holder))
+    }
+
+    /// The shares of a newcomer and of principals with an unused item: one of them makes room.
+    pub(crate) fn of_evictable_items<'p>(
+        capacity: usize,
+        items: impl IntoIterator<Item = HeldItem<'p>> + Clone,
+        newcomer: &Principal,
+    ) -> Self {
+        let unused = items.clone().into_iter().filter(|item| !item.is_in_use);
+        let evictable: HashSet<_> = unused.map(|item| item.holder).collect();
+        let holders = items.into_iter().map(|item| item.holder);
+        let counted = holders.filter(|it| *it == newcomer || evictable.contains(it));
+        Self::with_holders(capacity, counted)
     }
 
     /// Whether no item is free.
@@ -142,6 +171,19 @@ mod tests {
             "whoever asks is first"
         );
         assert!(even.makes_room(&ann, &cy) && even.makes_room(&bob, &cy));
+    }
+
+    #[test]
+    fn only_principals_with_unused_items_make_room() {
+        let [ann, bob, cy] = principals();
+        let item = |holder, is_in_use| HeldItem { holder, is_in_use };
+        let items = [item(&ann, true), item(&ann, true), item(&bob, true), item(&bob, false)];
+        let used = FairShare::of_items_in_use(8, items);
+        assert_eq!((used.held_by(&ann), used.held_by(&bob)), (2, 1));
+        let for_cy = FairShare::of_evictable_items(4, items, &cy);
+        assert!(for_cy.makes_room(&bob, &cy), "ann has more, and all of it is in use");
+        let for_ann = FairShare::of_evictable_items(4, items, &ann);
+        assert!(!for_ann.makes_room(&bob, &ann), "who has most does not take from others");
     }
 
     #[test]

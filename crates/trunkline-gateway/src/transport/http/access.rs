@@ -114,7 +114,17 @@ impl AccessControl {
         self.options.tokens.pass(bearer(headers)?).map(Lease::Token)
     }
 
-    /// Takes one request from a principal's bucket, if it has one.
+    /// The same with who asks, as of then: the token may have changed since the request was let in.
+    pub(super) fn identity_with_lease(
+        &self,
+        headers: &HeaderMap,
+        scope: &Scope,
+    ) -> Result<(CallerIdentity, Lease), Rejection> {
+        let lease = self.admission(headers).ok_or(Rejection::WrongToken)?;
+        Ok((self.known(headers, scope)?, lease))
+    }
+
+    /// Takes one request off what somebody has left, if there is one.
     fn take_permit(&self, principal: &str, rate: f64) -> bool {
         let now = Instant::now();
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);

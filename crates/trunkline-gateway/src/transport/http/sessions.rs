@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
 use tokio::time::interval;
 use trunkline::principal::{ClientId, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
@@ -18,6 +19,7 @@ use super::retained_events::{RetainedEvents, SessionRetention};
 use super::unread::UnreadBudgets;
 use crate::access::budget::{BudgetExhausted, ByteBudget, Reservation, UnreadMessages};
 use crate::access::scope::CallerIdentity;
+use crate::client::caller::Lease;
 use crate::client::session::{self, Session, SessionStream};
 use crate::handlers::gateway::Gateway;
 use crate::options::Limits;
@@ -125,9 +127,13 @@ impl HttpSession {
 
     /// A stream as the answer to a request.
     pub(super) fn answer(&self, stream: &Arc<EventStream>, after: u64) -> Response {
+        events(self.body(stream, after))
+    }
+
+    fn body(&self, stream: &Arc<EventStream>, after: u64) -> Body {
         // Older clients take an event without content for a broken one.
         let primes = &*self.session.client.version == FIRST_PRIMED_VERSION;
-        events(stream.body(after, primes))
+        stream.body(after, primes)
     }
 
     fn find(&self, number: u64) -> Option<Arc<EventStream>> {
@@ -287,8 +293,14 @@ impl Sessions {
         lock(&self.finished).add(session, stream.number());
     }
 
-    /// Opens the stream for what belongs to no request, or takes up one that broke.
-    pub(super) fn open_stream(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
+    /// Opens the stream for what belongs to no request, or takes up one that broke. It ends with the lease:
+    /// the session belongs to what its token admits.
+    pub(super) fn open_stream(
+        &self,
+        identity: &CallerIdentity,
+        headers: &HeaderMap,
+        lease: Lease,
+    ) -> Response {
         if !headers.contains_key(SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
@@ -311,7 +323,10 @@ impl Sessions {
         };
         self.gateway.start_notifications(&session.session);
         match session.find(number) {
-            Some(stream) => session.answer(&stream, after.unwrap_or_else(|| stream.read())),
+            Some(stream) => {
+                let body = session.body(&stream, after.unwrap_or_else(|| stream.read()));
+                events(until_expired(body, lease))
+            }
             None => (StatusCode::NOT_FOUND, "that stream is over\n").into_response(),
         }
     }
@@ -393,8 +408,14 @@ fn release(gateway: &Arc<Gateway>, session: &Session) {
     tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
 }
 
+/// A body that ends when a lease expires.
+fn until_expired(body: Body, lease: Lease) -> Body {
+    let expired = async move { lease.expired().await };
+    Body::from_stream(body.into_data_stream().take_until(expired))
+}
+
 /// A stream of events as an answer.
-pub(super) fn events(body: axum::body::Body) -> Response {
+pub(super) fn events(body: Body) -> Response {
     let headers = [
         (CONTENT_TYPE.as_str(), "text/event-stream"),
         (CACHE_CONTROL.as_str(), "no-cache"),

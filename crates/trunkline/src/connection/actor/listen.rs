@@ -4,6 +4,7 @@
 //! is closed a moment after the server has acknowledged the new one: in between both are heard.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -52,6 +53,9 @@ const ACKNOWLEDGING: Duration = Duration::from_secs(10);
 /// they listen themselves.
 const OVERLAP: Duration = Duration::from_millis(250);
 
+/// Notifications that are remembered meanwhile. One that comes after them may be heard twice.
+const MAX_OVERLAP_NOTIFICATIONS: usize = 1024;
+
 /// A wish to hear of changes, and what has come of it.
 pub(super) struct ListenSubscription {
     /// The lists to hear of.
@@ -64,12 +68,34 @@ pub(super) struct ListenSubscription {
     next: Option<ListenRequest>,
     /// What was heard before, and until when it is kept.
     old: Option<(u64, Instant)>,
-    /// What was said on one of the two meanwhile, and not yet on the other: whether on the old one,
-    /// and what.
-    said: Vec<(bool, Box<str>, Raw)>,
+    said: OverlapNotifications,
     /// When it is made anew.
     due: Option<Instant>,
     pause: Duration,
+}
+
+/// Notifications that came on one of two requests meanwhile, and not yet on the other: whether on the old one,
+/// and a digest. They may be long and many.
+#[derive(Default)]
+struct OverlapNotifications {
+    heard: Vec<(bool, u64)>,
+    hasher: RandomState,
+}
+
+impl OverlapNotifications {
+    /// Whether a notification has come on the other request before. If it has not, it is remembered.
+    fn is_repeated(&mut self, is_old: bool, (method, params): (&str, &Raw)) -> bool {
+        let digest = self.hasher.hash_one((method, params.bytes()));
+        let twin = self.heard.iter().position(|other| *other == (!is_old, digest));
+        match twin {
+            Some(at) => drop(self.heard.swap_remove(at)),
+            None if self.heard.len() < MAX_OVERLAP_NOTIFICATIONS => {
+                self.heard.push((is_old, digest));
+            }
+            None => {}
+        }
+        twin.is_some()
+    }
 }
 
 /// A request that stays open, and is over when it is answered.
@@ -111,7 +137,7 @@ impl ListenSubscription {
             current: None,
             next: None,
             old: None,
-            said: Vec::new(),
+            said: OverlapNotifications::default(),
             due,
             pause: FIRST_PAUSE,
         }
@@ -258,23 +284,13 @@ impl ListenSubscription {
     pub(super) fn repeats(&mut self, notification: &Notification) -> bool {
         let (Some((old, _)), Some(params)) = (self.old, &notification.params) else { return false };
         let id = params.get("_meta").and_then(|it| it.get(SUBSCRIPTION_ID)?.as_u64());
-        let said = (id == Some(old), notification.method.clone(), params.without("_meta"));
-        let twin = (!said.0, said.1.clone(), said.2.clone());
-        match self.said.iter().position(|other| *other == twin) {
-            Some(at) => {
-                self.said.swap_remove(at);
-                true
-            }
-            None => {
-                self.said.push(said);
-                false
-            }
-        }
+        let notification = (&*notification.method, &params.without("_meta"));
+        self.said.is_repeated(id == Some(old), notification)
     }
 
     /// Ends what was heard before.
     pub(super) fn retire(&mut self, session: &mut Session) {
-        self.said.clear();
+        self.said = OverlapNotifications::default();
         if let Some((id, _)) = self.old.take() {
             session.cancel_request(CancelledRequest { id, last_words: None });
         }
@@ -394,6 +410,19 @@ mod tests {
         let described = ServerDescription { capabilities, ..ServerDescription::default() };
         let wishes = Value::Object(filter_params(&described));
         assert_eq!(wishes, json!({ "toolsListChanged": true }));
+    }
+
+    #[test]
+    fn a_flood_between_two_requests_is_not_remembered_without_bound() {
+        let mut said = OverlapNotifications::default();
+        let params = |number: usize| Raw::from_value(&json!({ "uri": format!("x://{number}") }));
+        for number in 0..3 * MAX_OVERLAP_NOTIFICATIONS {
+            assert!(!said.is_repeated(true, ("updated", &params(number))));
+        }
+        assert_eq!(said.heard.len(), MAX_OVERLAP_NOTIFICATIONS);
+        assert!(!said.is_repeated(false, ("other", &params(0))), "another method");
+        assert!(said.is_repeated(false, ("updated", &params(0))));
+        assert!(!said.is_repeated(false, ("updated", &params(0))), "each once");
     }
 
     #[test]

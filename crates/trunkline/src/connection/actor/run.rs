@@ -200,12 +200,12 @@ impl ServerActor {
             // Concerns only this connection.
             return self.acknowledged(session, chores, notification.params.as_ref());
         }
-        if chores.subscription.repeats(notification) {
-            return;
-        }
         if notification.params.as_ref().is_some_and(|it| it.bytes().len() > MAX_TOLD_BYTES) {
             session.noise += 1;
             return self.published.record_noise(session);
+        }
+        if chores.subscription.repeats(notification) {
+            return;
         }
         for kind in ItemKind::list_changed_method(&notification.method) {
             self.published.mark_stale(*kind);
