@@ -70,6 +70,7 @@ impl ProcessEnv {
                 http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
                 https: proxy(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
                 no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
+                for_loopback: false,
             },
             extra_root_certificates: certificates
                 .filter_map(|path| wait(move || files::read(&path)).and_then(|read| read).ok())
