@@ -103,6 +103,8 @@ codes! {
     UnresolvedReference = "unresolved-reference",
     /// The program of a server is not there.
     MissingProgram = "missing-program",
+    /// The directory that a server is to run in is not there.
+    MissingDirectory = "missing-directory",
     /// A server runs Trunkline with the configuration that it is in.
     StartsItself = "starts-itself",
     /// Nothing provides credentials under an id.
