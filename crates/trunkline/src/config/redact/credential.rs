@@ -72,7 +72,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
 }
 
 /// The words of a name, in small letters: `API_KEY`, `api-key` and `apiKey` have the same.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_is_small = false;
     for character in name.chars() {

@@ -72,6 +72,7 @@ const WORDS: &[&str] = &[
     "command",
     "path",
     "cwd",
+    "envFile",
     "authProviderId",
     "agents",
 ];
@@ -108,7 +109,7 @@ const QUANTITIES: &[&str] = &[
 ];
 
 /// Keys whose values are never shown, so that a slip in one of them is none in another.
-const HIDDEN: &[&str] = &["env", "environment", "envFile", "headers", "inputs", "auth", "oauth"];
+const HIDDEN: &[&str] = &["env", "environment", "headers", "inputs", "auth", "oauth"];
 
 /// Longest pattern that is shown: two names, or an address.
 const LONGEST_PATTERN: usize = 128;
