@@ -47,6 +47,12 @@ impl Inspection<'_> {
         let directory = program.cwd.as_ref().map(|cwd| PathBuf::from(cwd.expose()));
         directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
     }
+
+    /// The same directory as it can be shown.
+    fn shown_directory(&self, program: &ResolvedStdio) -> PathBuf {
+        let directory = program.shown_cwd.as_deref().map(PathBuf::from);
+        directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
+    }
 }
 
 impl Resolver for Inspection<'_> {
@@ -82,14 +88,14 @@ impl Resolver for Inspection<'_> {
 impl Inspector for Inspection<'_> {
     fn program_problem(&self, program: &ResolvedStdio) -> Option<String> {
         let directory = self.directory(program);
-        if program.cwd.is_some() && !directory.is_dir() {
-            return Some("its `cwd` is no folder".to_owned());
-        }
         let shown = &program.shown;
         let command = Path::new(program.command.expose());
         if command.components().count() > 1 {
             let is_there = self.environment.is_program(&directory.join(command));
-            let problem = || format!("the program `{shown}` is not at its path, or no program");
+            let path = self.shown_directory(program).join(&*program.shown_path);
+            let path = path.display();
+            let problem =
+                || format!("the program `{shown}` is not at its path {path}, or no program");
             return (!is_there).then(problem);
         }
         let (list, whose) = match program.env.get("PATH") {
@@ -104,6 +110,12 @@ impl Inspector for Inspection<'_> {
         (!is_there).then(|| {
             format!("the program `{shown}` is in none of the {count} folders of the PATH{whose}")
         })
+    }
+
+    fn directory_problem(&self, program: &ResolvedStdio) -> Option<String> {
+        let is_missing = program.cwd.is_some() && !self.directory(program).is_dir();
+        let shown = self.shown_directory(program);
+        is_missing.then(|| format!("its working directory {} does not exist", shown.display()))
     }
 
     fn is_itself(&self, program: &ResolvedStdio) -> bool {

@@ -50,6 +50,8 @@ type Execution = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 /// A tool of the host, native or of a server.
 struct ToolDef {
     description: String,
+    /// The arguments, as the model is told.
+    json_schema: Value,
     execute: Box<dyn Fn(Value) -> Execution + Send + Sync>,
 }
 
@@ -72,8 +74,12 @@ fn native_tools() -> BTreeMap<String, ToolDef> {
     let execute = |_| -> Execution {
         Box::pin(async { ToolOutput { error: false, output: "fn main() {}".to_owned() } })
     };
-    let description = "Shows a file.".to_owned();
-    BTreeMap::from([("view_file".to_owned(), ToolDef { description, execute: Box::new(execute) })])
+    let view_file = ToolDef {
+        description: "Shows a file.".to_owned(),
+        json_schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+        execute: Box::new(execute),
+    };
+    BTreeMap::from([("view_file".to_owned(), view_file)])
 }
 
 impl BooCode {
@@ -152,8 +158,11 @@ fn append_mcp_tools(tools: &mut BTreeMap<String, ToolDef>, host: &Host) -> Outco
                 }
             })
         };
-        let description = definition.to_value()["description"].to_string();
-        tools.insert(name, ToolDef { description, execute: Box::new(execute) });
+        let definition = definition.to_value();
+        let description = definition["description"].as_str().unwrap_or_default().to_owned();
+        // A schema of MCP is a JSON Schema already. The server checks arguments itself.
+        let json_schema = definition["inputSchema"].clone();
+        tools.insert(name, ToolDef { description, json_schema, execute: Box::new(execute) });
     }
     Ok(())
 }
@@ -212,7 +221,10 @@ async fn run() -> Outcome {
     let (boocode, warnings) = BooCode::start(&machine, agents.agents.clone()).await?;
     assert!(warnings.len() == 1 && warnings[0].contains("dummy"), "{warnings:?}");
     let tools = &boocode.all_tools;
-    assert!(tools["words_shout"].description.contains("[words] "));
+    let shout = &tools["words_shout"];
+    assert!(shout.description.starts_with("[words] ") && !shout.description.ends_with('"'));
+    assert_eq!(shout.json_schema["properties"]["text"]["type"], "string");
+    assert!(tools.values().all(|tool| tool.json_schema["type"] == "object"));
     assert!(!tools.contains_key("words_remember"), "it writes, and no file can allow that");
 
     let agent = |name: &str| agents.agents.iter().find(|(it, _)| it.as_str() == name);

@@ -35,7 +35,13 @@ struct ToolContract {
     parameters: Value,
 }
 
-/// The tools of one working directory.
+/// The result of a tool: a text for the model, and whether it is about a failure.
+struct ToolResult {
+    content: String,
+    is_error: bool,
+}
+
+/// The tools of one working folder.
 struct Extension {
     host: Host,
     catalog: watch::Receiver<Arc<Catalog>>,
@@ -110,12 +116,18 @@ impl Extension {
         name: &str,
         arguments: &Value,
         abort: oneshot::Receiver<()>,
-    ) -> Result<Option<String>, Box<dyn Error>> {
+    ) -> Result<Option<ToolResult>, UnknownCaller> {
         let view = self.host.view(CallerSpec::default())?;
         let arguments = Raw::from_value(arguments);
         tokio::select! {
             called = self.host.call(&view, name, arguments, CallOptions::default()) => {
-                Ok(Some(called?.text()))
+                Ok(Some(match called {
+                    Ok(outcome) => {
+                        ToolResult { content: outcome.text(), is_error: outcome.is_error }
+                    }
+                    // A server that is down is a result that the model can read.
+                    Err(error) => ToolResult { content: error.text_for_model(), is_error: true },
+                }))
             }
             _ = abort => Ok(None),
         }
@@ -127,9 +139,18 @@ async fn execute(
     extension: &Extension,
     name: &str,
     arguments: Value,
-) -> Result<String, Box<dyn Error>> {
+) -> Result<ToolResult, Box<dyn Error>> {
     let (_never, abort) = oneshot::channel();
-    Ok(extension.execute(name, &arguments, abort).await?.unwrap_or_default())
+    Ok(extension.execute(name, &arguments, abort).await?.ok_or("nothing aborts it")?)
+}
+
+/// A tool that fails, and one that is not there: both are results.
+async fn check_failures(model: &Extension) -> Outcome {
+    let bad = execute(model, "words__shout", json!({ "text": 7 })).await?;
+    assert!(bad.is_error && !bad.content.is_empty(), "{}", bad.content);
+    let missing = execute(model, "words__whisper", json!({})).await?;
+    assert!(missing.is_error && missing.content.contains("words__whisper"), "{}", missing.content);
+    Ok(())
 }
 
 /// Checks that a changed list redefines the tools of a server.
@@ -138,7 +159,7 @@ async fn check_changed_list(model: &mut Extension) -> Outcome {
     while !model.contracts.contains_key("freecad__tool_1") {
         model.tools_changed().await?;
     }
-    assert_eq!(execute(model, "freecad__tool_1", json!({})).await?, "made");
+    assert_eq!(execute(model, "freecad__tool_1", json!({})).await?.content, "made");
     Ok(())
 }
 
@@ -200,14 +221,19 @@ async fn run() -> Outcome {
     };
     assert!(process(&web).is_some() && process(&web) == process(&model));
     assert!(web.contracts.keys().all(|name| name.starts_with("words__")));
-    assert_eq!(execute(&web, "words__shout", json!({ "text": "hello" })).await?, "HELLO");
+    let shout = execute(&web, "words__shout", json!({ "text": "hello" })).await?;
+    assert_eq!((shout.content.as_str(), shout.is_error), ("HELLO", false));
+    check_failures(&model).await?;
 
     check_changed_list(&mut model).await?;
     check_abort(&model).await?;
     check_switches(&model, &folder)?;
 
     model.host.shutdown().await;
-    assert_eq!(execute(&web, "words__shout", json!({ "text": "still here" })).await?, "STILL HERE");
+    let ended = execute(&model, "words__shout", json!({ "text": "hello" })).await?;
+    assert!(ended.is_error && !ended.content.is_empty());
+    let shout = execute(&web, "words__shout", json!({ "text": "still here" })).await?;
+    assert_eq!(shout.content, "STILL HERE");
     web.host.shutdown().await;
     Ok(())
 }

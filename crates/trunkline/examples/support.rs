@@ -8,11 +8,15 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 use trunkline::config::Environment;
@@ -37,8 +41,8 @@ pub(crate) fn stdio_entry(name: &str) -> io::Result<Value> {
     Ok(json!({ "command": std::env::current_exe()?, "args": ["serve", name] }))
 }
 
-/// A server whose list of tools grows with each call of `make_tool`, and whose tool `wait` never
-/// returns.
+/// A server whose list of tools grows with each call of `make_tool`, and whose tool `wait` answers
+/// once it is cancelled. On standard error it says that it was asked for its list.
 fn serve_workshop() -> io::Result<()> {
     let mut made = 0;
     let mut output = io::stdout();
@@ -53,7 +57,10 @@ fn serve_workshop() -> io::Result<()> {
                 "capabilities": { "tools": { "listChanged": true } },
                 "serverInfo": { "name": "workshop", "version": "1" },
             }),
-            "tools/list" => json!({ "tools": workshop_tools(made) }),
+            "tools/list" => {
+                writeln!(io::stderr(), "listed")?;
+                json!({ "tools": workshop_tools(made) })
+            }
             "notifications/cancelled" => {
                 writeln!(io::stderr(), "cancelled")?;
                 continue;
@@ -83,7 +90,43 @@ fn workshop_tools(made: usize) -> Vec<Value> {
     names.map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect()
 }
 
-/// The variables of a host, and the files of the machine.
+/// A server at an address that lets no request in without this `Authorization`. It ends with the task.
+pub(crate) async fn guarded_server(authorization: &str) -> io::Result<(String, JoinHandle<()>)> {
+    let inner = TcpListener::bind("127.0.0.1:0").await?;
+    let target = inner.local_addr()?;
+    let outer = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/mcp", outer.local_addr()?);
+    let expected = format!("authorization: {authorization}\r\n").to_lowercase();
+    let task = tokio::spawn(async move {
+        let serving = DemoServer::Words.listen(inner);
+        let passing = async {
+            while let Ok((client, _)) = outer.accept().await {
+                let _ = pass_on(client, target, &expected).await;
+            }
+        };
+        tokio::select! {
+            _ = serving => {}
+            () = passing => {}
+        }
+    });
+    Ok((url, task))
+}
+
+/// Passes one connection on, if its first request has the line that is expected.
+async fn pass_on(mut client: TcpStream, target: SocketAddr, expected: &str) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && client.read_buf(&mut head).await? > 0 {}
+    if !String::from_utf8_lossy(&head).to_lowercase().contains(expected) {
+        let refusal = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+        return client.write_all(refusal).await;
+    }
+    let mut server = TcpStream::connect(target).await?;
+    server.write_all(&head).await?;
+    tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await });
+    Ok(())
+}
+
+/// Variables that a host was started with, and the files of the machine.
 #[derive(Default)]
 pub(crate) struct Machine {
     pub(crate) variables: BTreeMap<&'static str, OsString>,

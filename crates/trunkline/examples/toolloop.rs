@@ -8,14 +8,16 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline::call::CallOptions;
 use trunkline::config::{
-    self, ColorStyle, DiscoveredFiles, EmptyResolver, LoadOptions, LoadedConfig, Overrides,
-    SearchFile, SearchPath, SearchScope,
+    self, ColorStyle, DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, Resolver, SearchFile,
+    SearchPath, SearchScope, Secret,
 };
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State};
 use trunkline::host::{Host, HostOptions, WaitFor};
@@ -24,7 +26,7 @@ use trunkline::message::Raw;
 use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 
-use support::{Folder, Machine, Outcome, serve_if_asked, stdio_entry};
+use support::{Folder, Machine, Outcome, guarded_server, serve_if_asked, stdio_entry, until};
 
 /// `loadMcpConfig({ overrides })` in a working directory.
 fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -> LoadedConfig {
@@ -48,17 +50,35 @@ fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -
     config::load(machine, &options)
 }
 
+/// `authProvidersById`: where credentials come from that are in no file.
+#[derive(Default)]
+struct AuthProviders(BTreeMap<&'static str, Secret>);
+
+impl Resolver for AuthProviders {
+    fn variable(&self, _: &str) -> Option<Secret> {
+        None
+    }
+
+    fn file(&self, _: &Path) -> io::Result<Secret> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn authorization(&self, provider: &str) -> Option<Secret> {
+        self.0.get(provider).cloned()
+    }
+}
+
 /// The clients of one run.
 struct McpClientManager {
     host: Host,
 }
 
 impl McpClientManager {
-    /// Creates a manager. No server is connected before a bundle needs it.
-    fn new(loaded: LoadedConfig) -> Self {
+    /// Takes a configuration. Nothing is reached before a bundle needs it.
+    fn new(loaded: LoadedConfig, auth_providers: AuthProviders) -> Self {
         let child = ChildOptions::from_environment(std::env::vars_os());
         let connections =
-            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
+            ConnectionOptions::new(Arc::new(auth_providers), child, HttpOptions::default());
         let host = Host::start(loaded.config, BTreeMap::new(), HostOptions::new(connections));
         Self { host }
     }
@@ -91,7 +111,14 @@ impl McpClientManager {
         self.host.servers().get(server).map(|connection| connection.status().state)
     }
 
-    /// Closes the client of one server.
+    /// How often a server that says so was asked for its list.
+    fn times_listed(&self, server: &str) -> usize {
+        let connection = self.host.servers().get(server);
+        let lines = connection.map(|it| it.status().stderr).unwrap_or_default();
+        lines.iter().filter(|line| line.contains("listed")).count()
+    }
+
+    /// Ends the client of one server.
     async fn close(&self, server: &str) {
         if let Some(connection) = self.host.servers().get(server) {
             connection.close().await;
@@ -151,20 +178,74 @@ fn check_precedence(folder: &Folder) -> Outcome {
     let overridden = load_mcp_config(&machine, &below, Some(timeout(5)));
     assert_eq!(call_timeout(&overridden), Some(5));
 
-    // An untrusted server with an empty allow-list in its bundle is reported with its location.
-    let mistaken = json!({ "bundles": { "open": { "serverId": "numbers", "allowTools": [] } } });
-    let mistaken = load_mcp_config(&Machine::default(), &below, Some(mistaken));
-    let report: String =
-        mistaken.diagnostics.iter().map(|it| it.render(ColorStyle::Plain)).collect();
-    assert!(mistaken.has_errors(false) && report.contains("bundle `open`"), "{report}");
+    // An untrusted server without an allow-list, and with an empty one: both are said, with their place.
+    for mistaken in
+        [json!({ "serverId": "numbers" }), json!({ "serverId": "numbers", "allowTools": [] })]
+    {
+        let mistaken = json!({ "bundles": { "open": mistaken } });
+        let mistaken = load_mcp_config(&Machine::default(), &below, Some(mistaken));
+        let report: String =
+            mistaken.diagnostics.iter().map(|it| it.render(ColorStyle::Plain)).collect();
+        assert!(mistaken.has_errors(false) && report.contains("`open`"), "{report}");
+    }
+    Ok(())
+}
+
+/// A list is asked for again once it is older than `toolsTtlMs`, and not before.
+async fn check_ttl() -> Outcome {
+    let server = |ttl: u64| -> Result<Value, Box<dyn Error>> {
+        let transport = stdio_transport("workshop")?;
+        Ok(json!({ "trust": "trusted", "toolsTtlMs": ttl, "transport": transport }))
+    };
+    let config = json!({
+        "servers": { "kept": server(600_000)?, "asked": server(1)? },
+        "bundles": { "kept": { "serverId": "kept" }, "asked": { "serverId": "asked" } },
+    });
+    let loaded = config::parse("toolloop.json", config.to_string());
+    let manager = McpClientManager::new(loaded, AuthProviders::default());
+    for bundle in ["kept", "asked"] {
+        manager.tools(bundle).await?;
+        // Longer than the shorter of the two.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        manager.tools(bundle).await?;
+    }
+    until(|| manager.times_listed("asked") == 2).await?;
+    assert_eq!(manager.times_listed("kept"), 1);
+    manager.close_all().await;
+    Ok(())
+}
+
+/// A server with `authProviderId` gets what the provider of the host gives, and nothing else.
+async fn check_authorization() -> Outcome {
+    let (url, seen) = guarded_server("Bearer from the vault").await?;
+    let transport = json!({ "type": "http", "url": url, "authProviderId": "vault" });
+    let config = json!({
+        "servers": { "remote": { "trust": "trusted", "transport": transport } },
+        "bundles": { "remote": { "serverId": "remote" } },
+    });
+    let loaded = || config::parse("toolloop.json", config.to_string());
+    let providers =
+        AuthProviders(BTreeMap::from([("vault", Secret::new("Bearer from the vault"))]));
+    let manager = McpClientManager::new(loaded(), providers);
+    assert!(names(&manager.tools("remote").await?).contains(&"remote_shout"));
+    manager.close_all().await;
+    seen.abort();
+
+    let manager = McpClientManager::new(loaded(), AuthProviders::default());
+    let refused = manager.tools("remote").await.err().ok_or("it has no credentials")?;
+    assert!(refused.to_string().contains("`authProviderId` `vault`"), "{refused}");
+    manager.close_all().await;
     Ok(())
 }
 
 async fn run() -> Outcome {
     let folder = Folder::new("toolloop-example")?;
     check_precedence(&folder)?;
+    check_ttl().await?;
+    check_authorization().await?;
 
-    let manager = McpClientManager::new(load_mcp_config(&Machine::default(), folder.path(), None));
+    let loaded = load_mcp_config(&Machine::default(), folder.path(), None);
+    let manager = McpClientManager::new(loaded, AuthProviders::default());
     let tools = manager.tools("sums").await?;
     assert_eq!(names(&tools), ["numbers_add"]);
     assert_eq!(

@@ -29,7 +29,7 @@ use crate::connection::{
     CallHandler, Connection, InputRequired, LogLevel, NoopHandler, OutgoingRequest, RoundOutcome,
     RoundTrips,
 };
-use crate::content::{ResultKind, rewrite_uris, validate_arguments};
+use crate::content::{AppPages, ResultKind, rewrite_uris, validate_arguments};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, ItemKind};
 use crate::message::{Raw, RpcError};
@@ -192,7 +192,7 @@ impl Route<'_> {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let (_slot, mut has_waited) = self.slot(options).await?;
-        let kind = ResultKind::of_method(method);
+        let kind = (ResultKind::of_method(method), AppPages::of_params(&params));
         let ask = OutgoingRequest {
             timeout: options.timeout,
             since: options.since,
@@ -240,7 +240,7 @@ impl Route<'_> {
             // The rules may have changed during the wait.
             self.guard.authorize(self.view, self.entry)?;
         }
-        let kind = ResultKind::of_method(method);
+        let kind = (ResultKind::of_method(method), AppPages::of_params(&params));
         let ask = OutgoingRequest {
             timeout: options.timeout,
             since: options.since,
@@ -303,7 +303,7 @@ impl Route<'_> {
     /// Builds the outcome of a response.
     async fn outcome(
         &self,
-        kind: ResultKind,
+        (kind, apps): (ResultKind, AppPages),
         answer: Result<Result<Raw, RpcError>, Error>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
@@ -320,6 +320,7 @@ impl Route<'_> {
                 .into());
         }
         let outcome = self.exposed(kind, &result).in_modern_era(self.connection.is_modern());
+        let outcome = outcome.with_apps(apps);
         match options.artifacts {
             Some(folder) => Ok(outcome.with_artifacts_in(folder).await),
             None => Ok(outcome),

@@ -13,6 +13,7 @@ pub use arguments::{InvalidArguments, validate_arguments};
 pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use block::ResultKind;
 pub use notice::with_untrusted_notices;
+pub(crate) use notice::{AppPages, with_notices};
 pub use text::{SourceTrust, text_for_model};
 pub(crate) use truncate::truncate_again;
 pub use truncate::{TruncatedResult, truncate};

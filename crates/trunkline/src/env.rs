@@ -69,6 +69,7 @@ impl SystemEnv {
                 http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
                 https: proxy(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
                 no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
+                for_loopback: false,
             },
             extra_root_certificates: certificates.filter_map(|path| read(&path).ok()).collect(),
             root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),

@@ -60,14 +60,16 @@ pub(crate) fn run(
     command_host::run(loaded, options, terminal, async |hosted, terminal| {
         let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
         let view = hosted.host.view(CallerSpec::default()).map_err(Failure::from)?;
-        let called = call(&hosted.host, &view, CALL.0).await?;
+        let called = call(&hosted.host, &view, CALL.0).await;
+        // Without the tool, the reason that its server is missing is all there is to say.
+        let called = called.inspect_err(|_| report_failures(&failures, terminal))?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
         let mut serving = tokio::spawn(
             serve(gateway, router(hosted.host.clone(), GatewayOptions::default())).into_future(),
         );
         let entry = client_entry(&url, false);
-        let called_through = call_through(&entry, environment).await?;
+        let called_through = call_through(&entry, environment, terminal).await?;
         let demo =
             Demo { hosted, called, view, text: &text, entry, url, called_through, is_to_stay };
         let shown = match settings.format {
@@ -107,15 +109,19 @@ async fn call(host: &Host, view: &View, tool: &str) -> Result<Called> {
 
 /// The same call by a client that knows nothing but the gateway: another host, with the entry that
 /// any client would have.
-async fn call_through(entry: &str, environment: &Arc<ProcessEnv>) -> Result<Called> {
+async fn call_through(
+    entry: &str,
+    environment: &Arc<ProcessEnv>,
+    terminal: &Terminal,
+) -> Result<Called> {
     let loaded = config::parse("client.json", entry);
     let options = HostOptions::new(command_host::options(environment));
     let host = Host::start(loaded.config, Agents::new(), options);
-    host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
+    let failures = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
     let view = host.view(CallerSpec::default()).map_err(Failure::from)?;
     let called = call(&host, &view, CALL_THROUGH).await;
     host.shutdown().await;
-    called
+    called.inspect_err(|_| report_failures(&failures, terminal))
 }
 
 /// What there is to show.

@@ -84,9 +84,25 @@ fn say_hidden(hosted: &CommandHost, settings: &Settings, terminal: &Terminal) ->
 /// Starts every server and shows every change, until somebody has seen enough.
 async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
+    let unstarted = unstarted(hosted);
+    if connections.is_empty() && unstarted.is_empty() {
+        terminal.print(report::no_servers(&hosted.loaded))?;
+        return Ok(Outcome::Good);
+    }
+    // On a screen they are in the table.
+    if format != Format::Text || terminal.size().is_none() || connections.is_empty() {
+        for server in &unstarted {
+            let text = match format {
+                Format::Text => server.line(),
+                Format::Json | Format::Raw => format!("{}\n", server.as_json(hosted)),
+            };
+            if !terminal.print_on(&text)? {
+                return Ok(Outcome::Good);
+            }
+        }
+    }
     if connections.is_empty() {
         let is_held = hosted.loaded.consent_holds().is_some();
-        terminal.print(if is_held { "" } else { report::no_servers(&hosted.loaded) })?;
         return Ok(if is_held { Outcome::Bad } else { Outcome::Good });
     }
     connections.iter().for_each(|connection| connection.start());
@@ -169,22 +185,15 @@ fn line(change: &StatusChange) -> String {
 
 pub(super) fn as_text(hosted: &CommandHost) -> String {
     let connections = hosted.host.servers().connections();
-    let broken = hosted.loaded.config.broken();
-    let held: Vec<_> = held(hosted).collect();
-    let disabled: Vec<_> = disabled(hosted).collect();
-    let unstarted = broken.len() + held.len() + disabled.len();
-    if connections.is_empty() && unstarted == 0 {
+    let unstarted = unstarted(hosted);
+    if connections.is_empty() && unstarted.is_empty() {
         return report::no_servers(&hosted.loaded).to_owned();
     }
     let header = ["server", "state", "transport", "protocol", "tools", "pid", "is"];
     let statuses: Vec<_> =
         connections.iter().map(|connection| (connection.server(), connection.status())).collect();
     let rows = statuses.iter().map(|(server, status)| row(server, status));
-    let rows =
-        rows.chain(broken.iter().map(|it| unstarted_row(it, State::Failed.as_str(), BROKEN)));
-    let rows = rows.chain(held.iter().map(|it| unstarted_row(&it.name, NOT_TRUSTED, HELD)));
-    let rows =
-        rows.chain(disabled.iter().map(|it| unstarted_row(&it.name, DISABLED, SWITCHED_OFF)));
+    let rows = rows.chain(unstarted.iter().map(UnstartedServer::row));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = report::table(&rows);
     for (server, status) in &statuses {
@@ -231,22 +240,67 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     ]
 }
 
-/// The servers that are not started because nobody has consented to their file.
-fn held(hosted: &CommandHost) -> impl Iterator<Item = &Server> {
-    hosted.loaded.config.servers().filter(|server| server.hold.is_some())
+/// A server that is never started, and why (CON-11).
+struct UnstartedServer<'h> {
+    name: &'h ServerName,
+    state: &'static str,
+    reason: &'static str,
+    /// What it would be reached over; unknown of an entry with errors.
+    transport: Option<&'static str>,
 }
 
-/// The servers that are switched off in the configuration (CON-11).
-fn disabled(hosted: &CommandHost) -> impl Iterator<Item = &Server> {
-    let servers = hosted.loaded.config.servers();
-    servers.filter(|server| !server.enabled && server.hold.is_none())
+/// The servers with errors in their entries, then those whose file nobody has consented to, then those
+/// that are switched off in the configuration.
+fn unstarted(hosted: &CommandHost) -> Vec<UnstartedServer<'_>> {
+    let config = &hosted.loaded.config;
+    let broken = config.broken().iter().map(|name| UnstartedServer {
+        name,
+        state: State::Failed.as_str(),
+        reason: BROKEN,
+        transport: None,
+    });
+    let held = config.servers().filter(|server| server.hold.is_some());
+    let disabled = config.servers().filter(|server| !server.enabled && server.hold.is_none());
+    broken
+        .chain(held.map(|server| UnstartedServer::of(server, NOT_TRUSTED, HELD)))
+        .chain(disabled.map(|server| UnstartedServer::of(server, DISABLED, SWITCHED_OFF)))
+        .collect()
 }
 
-/// A server that is never started: why has been said.
-fn unstarted_row(name: &ServerName, state: &str, reason: &str) -> [String; 7] {
-    let mut row = std::array::from_fn(|_| "-".to_owned());
-    [row[0], row[1], row[6]] = [escape_control(name.as_str()), state.to_owned(), reason.to_owned()];
-    row
+impl<'h> UnstartedServer<'h> {
+    fn of(server: &'h Server, state: &'static str, reason: &'static str) -> Self {
+        Self { name: &server.name, state, reason, transport: Some(server.transport_word()) }
+    }
+
+    fn row(&self) -> [String; 7] {
+        let mut row = std::array::from_fn(|_| "-".to_owned());
+        row[0] = escape_control(self.name.as_str());
+        row[1] = self.state.to_owned();
+        row[2] = self.transport.unwrap_or("-").to_owned();
+        row[6] = self.reason.to_owned();
+        row
+    }
+
+    /// On one line, for a file or a pipe.
+    fn line(&self) -> String {
+        format!("{}  {}  {}\n", escape_control(self.name.as_str()), self.state, self.reason)
+    }
+
+    fn as_json(&self, hosted: &CommandHost) -> Value {
+        let (error, hint) = match self.state {
+            DISABLED => (Value::Null, Value::Null),
+            NOT_TRUSTED => {
+                let failure = hosted.held(self.name.as_str()).map(|failure| failure.as_json());
+                let failure = failure.unwrap_or_default();
+                (failure["message"].clone(), failure["hint"].clone())
+            }
+            _ => (self.reason.into(), Value::Null),
+        };
+        json!({
+            "name": self.name.as_str(), "state": self.state, "transport": self.transport,
+            "error": error, "hint": hint,
+        })
+    }
 }
 
 /// What the server is reached over: as was found out, or as is configured.
@@ -270,25 +324,9 @@ pub(super) fn as_json(hosted: &CommandHost) -> Value {
         json["hidden"] = hidden_of(&it.server().name, view.as_ref());
         json
     });
-    let broken = hosted.loaded.config.broken().iter();
-    let broken = broken.map(
-        |name| json!({ "name": name.as_str(), "state": State::Failed.as_str(), "error": BROKEN }),
-    );
-    let held = held(hosted).map(|server| {
-        let failure = hosted.held(server.name.as_str()).map(|failure| failure.as_json());
-        let failure = failure.unwrap_or_default();
-        json!({
-            "name": server.name.as_str(), "state": NOT_TRUSTED,
-            "error": failure["message"], "hint": failure["hint"],
-        })
-    });
-    let disabled = disabled(hosted).map(|server| {
-        json!({
-            "name": server.name.as_str(), "state": DISABLED,
-            "transport": server.transport_word(), "error": null,
-        })
-    });
-    json!({ "servers": server.chain(broken).chain(held).chain(disabled).collect::<Vec<_>>() })
+    let unstarted = unstarted(hosted);
+    let unstarted = unstarted.iter().map(|server| server.as_json(hosted));
+    json!({ "servers": server.chain(unstarted).collect::<Vec<_>>() })
 }
 
 /// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).

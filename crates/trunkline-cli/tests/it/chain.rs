@@ -37,6 +37,7 @@ fn the_entry_for_clients_in_a_discovered_file_does_not_start_itself() {
     assert!(starts(&folder) <= MAX_STARTS, "{} starts: {run}", starts(&folder));
     assert!(run.messages.contains("server `trunkline`"), "{run}");
     assert!(run.messages.contains("it would start itself without end"), "{run}");
+    assert!(run.messages.contains("remove the server that runs `trunkline` from it"), "{run}");
     assert!(run.output.contains("words_"), "{run}");
 }
 
@@ -249,7 +250,7 @@ fn three_gateways_behind_one_another_work() {
     let (_, gateway, folder) = &chain.gateways[0];
     let entry = json!({ "type": "http", "url": gateway.url(), "prefix": "" });
     let config = json!({ "mcpServers": { "a": entry } }).to_string();
-    let mut command = folder.bare_command(&["call", "b_c_words_shout", "{\"text\":\"hello\"}"]);
+    let mut command = folder.bare_command(&["call", "b_c_words_shout", "--arg", "text=hello"]);
     command.env("TRUNKLINE_CACHE", "off").env("TRUNKLINE_CONFIG_JSON", config).current_dir("/");
     let run = folder.finish(&mut command);
     assert_eq!(run.code, 0, "{run}");

@@ -20,6 +20,32 @@ fn the_demonstration_needs_no_configuration_and_really_calls_a_tool() {
     assert_eq!(run.messages, "");
 }
 
+/// Seen: it failed behind a proxy, because the servers on this machine were asked of the proxy.
+#[test]
+fn the_demonstration_needs_no_exception_from_a_proxy() {
+    let folder = Folder::new();
+    for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
+        let run = folder.finish(folder.command(&["demo"]).env(variable, "http://127.0.0.1:1"));
+        assert_eq!(run.code, 0, "{variable}: {run}");
+        assert_eq!(run.output.matches("\"words\":6").count(), 2, "{variable}: {run}");
+    }
+}
+
+/// Seen: all that was said was that there is no tool.
+#[cfg(unix)]
+#[test]
+fn a_demonstration_without_its_server_says_why() {
+    let folder = Folder::new();
+    let program = folder.command(&["demo"]);
+    let mut limited = std::process::Command::new("/bin/sh");
+    limited.arg("-c").arg("ulimit -n 20; exec \"$0\" demo").arg(program.get_program());
+    let variables = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    limited.env_clear().envs(variables).current_dir(folder.project());
+    let run = folder.finish(&mut limited);
+    assert_ne!(run.code, 0, "{run}");
+    assert!(run.messages.contains("open files"), "{run}");
+}
+
 #[test]
 fn the_demonstration_is_json_for_machines() {
     let json = Folder::new().run(&["demo", "--format", "json"]).json();

@@ -37,7 +37,7 @@ fn values_that_are_not_there_are_warned_of() {
     let words = ["the input `key` has no answer", "TRUNKLINE_INPUT_KEY"];
     assert_found(&run, "warning[unresolved-reference]", &words);
     let run = checked(&json!({ "command": "sh", "envFile": "gone.env" }));
-    assert_found(&run, "warning[unresolved-reference]", &["envFile"]);
+    assert_found(&run, "warning[unresolved-reference]", &["envFile", "/gone.env cannot be read"]);
 }
 
 /// Seen before: "nothing that stops a server", of a server that does not start.
@@ -60,9 +60,19 @@ fn programs_that_are_not_there_are_warned_of() {
     let run = checked(&json!({ "command": "no-such-program", "args": ["${UNSET_HERE}"] }));
     assert_found(&run, "warning[missing-program]", &["warning[unresolved-reference]"]);
     let run = checked(&json!({ "command": "/no/such/program" }));
-    assert_found(&run, "warning[missing-program]", &["`program` is not at its path"]);
-    let run = checked(&json!({ "command": "sh", "cwd": "/no/such/folder" }));
-    assert_found(&run, "warning[missing-program]", &["`cwd`"]);
+    assert_found(
+        &run,
+        "warning[missing-program]",
+        &["`program` is not at its path /no/such/program"],
+    );
+    let run = checked(&json!({ "command": "./nope.sh", "cwd": "/usr" }));
+    assert_found(&run, "warning[missing-program]", &["is not at its path /usr/./nope.sh"]);
+    // Also of a server that is called like the key.
+    let servers = json!({ "cwd": { "command": "sh", "cwd": "/no/such/folder" } });
+    let run = checked_file(&json!({ "mcpServers": servers }));
+    for word in ["warning[missing-directory]: server `cwd`:", "/no/such/folder does not exist"] {
+        assert!(run.output.contains(word), "{word}: {run}");
+    }
     for good in [json!({ "command": "sh" }), json!({ "command": "/bin/sh", "cwd": "/" })] {
         let run = checked(&good);
         assert!(run.output.contains("no problems"), "{run}");

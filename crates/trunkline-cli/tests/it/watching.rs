@@ -66,6 +66,30 @@ fn every_change_is_a_line_of_json_for_programs() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// Seen: a server that was switched off, or had an error in its entry, was in no line.
+#[test]
+fn servers_that_are_never_started_are_there_too() {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let servers = json!({
+        "words": { "command": program, "args": ["demo-server", "words"] },
+        "off": { "type": "http", "url": "http://127.0.0.1:1/mcp", "enabled": false },
+        "broken": { "command": 7 },
+    });
+    let folder = Folder::new().file("trunkline.json", json!({ "mcpServers": servers }).to_string());
+    let (mut child, mut output) = watch(&folder, &[]);
+    let wanted = vec!["off  disabled  switched off", "broken  failed  its entry", "words  ready"];
+    read_until(&mut output, wanted);
+    send("INT", child.id());
+    child.wait().unwrap();
+    let (mut child, mut output) = watch(&folder, &["--format", "json"]);
+    let text = read_until(&mut output, vec!["disabled", "its entry has errors", "ready"]);
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let off = lines.filter(|line| line["name"] == "off").last().unwrap();
+    assert_eq!((&off["state"], &off["transport"]), (&json!("disabled"), &json!("http")));
+    send("INT", child.id());
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_it() {
     let marker = marker();

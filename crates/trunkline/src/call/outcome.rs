@@ -3,8 +3,8 @@
 use super::artifacts::ArtifactDir;
 use crate::config::Trust;
 use crate::content::{
-    ArtifactLimits, ResultKind, SourceTrust, artifacts, is_error, mark_untrusted, text_for_model,
-    truncate_again, with_artifacts, with_untrusted_notices,
+    AppPages, ArtifactLimits, ResultKind, SourceTrust, artifacts, is_error, mark_untrusted,
+    text_for_model, truncate_again, with_artifacts, with_notices,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -21,6 +21,7 @@ pub struct Outcome {
     pub missing: usize,
     kind: ResultKind,
     is_modern: bool,
+    apps: AppPages,
     server: ServerName,
     trust: Trust,
 }
@@ -38,7 +39,8 @@ impl Outcome {
             Trust::Trusted => capped.result,
         };
         let (missing, is_modern, server) = (capped.missing, false, server.clone());
-        Self { result, is_error, missing, kind, is_modern, server, trust }
+        let apps = AppPages::None;
+        Self { result, is_error, missing, kind, is_modern, apps, server, trust }
     }
 
     /// The kind of the result, by the method that was called.
@@ -51,7 +53,12 @@ impl Outcome {
         Self { is_modern, ..self }
     }
 
-    /// Whether the server responded in version 2026-07-28, which defines keys such as `resultType`.
+    /// The same, which may hold user interfaces or not.
+    pub(super) fn with_apps(self, apps: AppPages) -> Self {
+        Self { apps, ..self }
+    }
+
+    /// Whether the server answered in revision 2026-07-28, which gives keys such as `resultType` a meaning.
     pub fn is_modern(&self) -> bool {
         self.is_modern
     }
@@ -63,7 +70,7 @@ impl Outcome {
         match self.trust {
             Trust::Trusted => self,
             Trust::Untrusted => {
-                let result = with_untrusted_notices(self.kind, &self.result, &self.server);
+                let result = with_notices(self.kind, &self.result, &self.server, self.apps);
                 Self { result, ..self }
             }
         }

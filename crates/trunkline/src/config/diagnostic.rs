@@ -103,7 +103,9 @@ codes! {
     UnresolvedReference = "unresolved-reference",
     /// The program of a server does not exist.
     MissingProgram = "missing-program",
-    /// A server runs Trunkline with the same configuration.
+    /// The directory that a server is to run in is not there.
+    MissingDirectory = "missing-directory",
+    /// A server runs Trunkline with the configuration that it is in.
     StartsItself = "starts-itself",
     /// No provider supplies credentials for an ID.
     UnknownAuthProvider = "unknown-auth-provider",

@@ -322,7 +322,13 @@ pub fn shown_variable(name: &str, value: &str) -> String {
     if is_secret_variable(name, value) {
         return MASK.to_owned();
     }
-    argument(&RedactionInput { text: value.to_owned(), judged: value.to_owned() })
+    let shown = |it: &str| argument(&RedactionInput { text: it.to_owned(), judged: it.to_owned() });
+    // A list of folders, such as PATH: each is judged by itself.
+    let is_folder = |it: &str| it.is_empty() || it.starts_with(['/', '.', '~']);
+    match value.contains(':') && !value.contains("://") && value.split(':').all(is_folder) {
+        true => value.split(':').map(shown).collect::<Vec<_>>().join(":"),
+        false => shown(value),
+    }
 }
 
 /// Returns the secrets in an inherited variable, which are masked in the stderr output of the
@@ -402,6 +408,10 @@ mod tests {
         assert_eq!(secrets, ["ann:hunter2hunter2", "hunter2hunter2"]);
         assert!(inherited_secrets("HTTP_PROXY", "http://proxy.example:8080").is_empty());
         assert_eq!(shown_variable("GITHUB_TOKEN", "abc"), MASK);
+        let path = "/usr/local/bin:/usr/bin:~/bin:./node_modules/.bin:";
+        assert_eq!(shown_variable("PATH", path), path);
+        let path = "/usr/bin:/srv/ghp_0123456789abcdef0123456789abcdef0123:/bin";
+        assert_eq!(shown_variable("PATH", path), format!("/usr/bin:{MASK}:/bin"));
         assert_eq!(shown_variable("SSH_AUTH_SOCK", "/run/user/1000/agent"), "/run/user/1000/agent");
         assert_eq!(inherited_secrets("GITHUB_TOKEN", "abc").len(), 1);
     }

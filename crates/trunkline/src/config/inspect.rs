@@ -15,6 +15,11 @@ pub trait Inspector: Resolver {
     /// folders of PATH". Nothing if it could, or if that cannot be told.
     fn program_problem(&self, program: &ResolvedStdio) -> Option<String>;
 
+    /// Why a program could not be started in its directory, for the message. Nothing if it could.
+    fn directory_problem(&self, _program: &ResolvedStdio) -> Option<String> {
+        None
+    }
+
     /// Whether a program is this host with the configuration that is inspected (CON-16).
     fn is_itself(&self, _program: &ResolvedStdio) -> bool {
         false
@@ -119,7 +124,10 @@ impl ServerInspection<'_> {
             let help = "remove it, or give it a configuration of its own with `--config`";
             found.push(self.located(error).help(help));
         }
-        if let Some(problem) = self.inspector.program_problem(program) {
+        if let Some(problem) = self.inspector.directory_problem(program) {
+            let help = "create it or correct `cwd`, unless it runs in another environment";
+            found.push(self.warning(Code::MissingDirectory, problem).help(help));
+        } else if let Some(problem) = self.inspector.program_problem(program) {
             let help = "install it or correct the entry, unless it runs in another environment";
             found.push(self.warning(Code::MissingProgram, problem).help(help));
         }

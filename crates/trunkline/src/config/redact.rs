@@ -229,10 +229,46 @@ fn is_harmless_value(name: &str, value: &str, whole: &str) -> bool {
         || (is_package && is_plain(value.trim_start_matches('=')))
 }
 
-/// Whether a variable is not secret by its name and value: a path, which messages contain. Any
-/// other value under `env` may be secret (SEC-2).
+/// Last words of the names of variables that hold settings, which messages are about.
+const SETTINGS: &[&str] = &[
+    "branch",
+    "dir",
+    "directory",
+    "endpoint",
+    "env",
+    "environment",
+    "file",
+    "folder",
+    "host",
+    "lang",
+    "level",
+    "locale",
+    "mode",
+    "package",
+    "path",
+    "port",
+    "region",
+    "repo",
+    "repository",
+    "uri",
+    "url",
+    "version",
+    "zone",
+];
+
+/// Whether a variable is no secret by its name and its value: a path, or a setting that is called one
+/// and does not look like a credential. Any other value under `env` may be one (SEC-2).
 pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
-    !is_secret_name(name) && is_path(value)
+    !is_secret_name(name) && (is_path(value) || (has_setting_name(name) && is_setting(value)))
+}
+
+fn has_setting_name(name: &str) -> bool {
+    credential::words(name).last().is_some_and(|word| SETTINGS.contains(&word.as_str()))
+}
+
+/// Whether a value is a plain word, or an address without anything that is hidden in one.
+fn is_setting(value: &str) -> bool {
+    is_plain(value) || (value.contains("://") && url::shown(value, value) == value)
 }
 
 /// Whether a text is exactly one reference, without a default that could be a secret.
@@ -356,6 +392,23 @@ mod tests {
     fn variables_are_harmless_by_name_and_value() {
         assert!(is_harmless_variable("DATA", "/srv/my data"));
         for (name, value) in [
+            ("NODE_ENV", "production"),
+            ("AWS_REGION", "us-east-1"),
+            ("LOG_LEVEL", "verbose"),
+            ("API_URL", "https://api.example.com/v1"),
+            ("REPO", "acme/widgets"),
+            ("PACKAGE", "@scope/server"),
+            ("PORT", "18080"),
+            ("CONFIG_FILE", "data/files.json"),
+        ] {
+            assert!(is_harmless_variable(name, value), "{name}={value}");
+        }
+        for (name, value) in [
+            ("DATABASE_URL", "postgres://me:hunter2@db.example/x"),
+            ("CALLBACK_URL", "https://a.example/?key=hunter2"),
+            ("LOG_LEVEL", "ghp_0123456789abcdef0123456789abcdef0123"),
+            ("SECRET_REGION_KEY", "production"),
+            ("MODE", "Bearer hunter2"),
             ("API_TOKEN", "/srv/data"),
             ("LOGIN", "swordfish"),
             ("NUMBER", "4711471147"),

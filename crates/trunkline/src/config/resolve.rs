@@ -104,11 +104,15 @@ pub struct ResolvedStdio {
     pub command: Secret,
     /// The program for display: its file name, or the unresolved command if it has references.
     pub shown: Box<str>,
+    /// The path of the program as it can be shown, where a path was written.
+    pub shown_path: Box<str>,
     /// Its arguments.
     pub args: Vec<Secret>,
     /// Its working directory.
     pub cwd: Option<Secret>,
-    /// Variables to set, or to remove where the value is `None`.
+    /// The same as it can be shown.
+    pub shown_cwd: Option<Box<str>>,
+    /// Variables set, or removed where there is no value.
     pub env: BTreeMap<Box<str>, Option<Secret>>,
     /// Host variables that it inherits in addition to the default ones.
     pub inherit_env: InheritEnv,
@@ -243,8 +247,11 @@ impl ReferenceExpander<'_> {
         let credentials = credentials(&stdio.args, &args);
         let cwd = stdio.cwd.as_ref().map(|cwd| {
             let directory = self.expand(cwd);
-            path_text(&self.workspace().join(directory.expose()))
+            let directory = self.workspace().join(directory.expose());
+            (shown_path(cwd, &directory), path_text(&directory))
         });
+        let (shown_cwd, cwd) = cwd.unzip();
+        let path = shown_path(&stdio.command, Path::new(command.expose()));
         let filled_in = mem::take(&mut self.filled_in);
         let shown = shown_program(&stdio.command);
         let inherit_env = self.server.behaviour.inherit_env.clone();
@@ -252,8 +259,10 @@ impl ReferenceExpander<'_> {
         ResolvedStdio {
             command,
             shown,
+            shown_path: path,
             args,
             cwd,
+            shown_cwd,
             env,
             inherit_env,
             filled_in,
@@ -419,7 +428,9 @@ impl ReferenceExpander<'_> {
         match self.read(filled.expose()) {
             Ok(content) => content.expose().lines().filter_map(variable_line).collect(),
             Err(error) => {
-                let message = format!("its `envFile` cannot be read: {}", read_failure(&error));
+                let path = shown_path(path, &self.workspace().join(filled.expose()));
+                let why = read_failure(&error);
+                let message = format!("its `envFile` {path} cannot be read: {why}");
                 let hint = read_hint(&error).map(str::to_owned);
                 self.fail(ErrorKind::UnreadableSecret, message, hint);
                 Vec::new()
@@ -462,6 +473,17 @@ fn shown_program(command: &Template) -> Box<str> {
     match command.as_literal() {
         Some(path) => Path::new(path).file_name().unwrap_or_default().to_string_lossy().into(),
         None => command.redacted().into(),
+    }
+}
+
+/// A path that was looked at, as it can be shown. One that refers to something is shown as it was
+/// written.
+fn shown_path(written: &Template, filled: &Path) -> Box<str> {
+    match written.as_literal() {
+        Some(_) => {
+            redact::argument(&redact::RedactionInput::of_text(&filled.to_string_lossy())).into()
+        }
+        None => written.redacted().into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::block::{ListForm, ResultKind, is_list};
+use super::block::{ListForm, ResultKind, is_list, text_block};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
 
@@ -11,6 +11,31 @@ pub(super) const SIGN_LENGTH: usize = 16;
 
 /// Media type of a user interface that a host renders and no model reads (MCP Apps).
 const APP_PROFILE: &str = "profile=mcp-app";
+
+/// How URIs of user interfaces start.
+const APP_SCHEME: &str = "ui://";
+
+/// Keys of a tool's result in which servers put all they have to say, instead of `content`.
+const CONTENT_SUBSTITUTES: [&str; 2] = ["structuredContent", "toolResult"];
+
+/// Whether a result can hold a user interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppPages {
+    /// The resources that say so are user interfaces.
+    Declared,
+    /// Nothing is, because no user interface was read.
+    None,
+}
+
+impl AppPages {
+    /// What the result of a request with these parameters can hold.
+    pub(crate) fn of_params(params: &Raw) -> Self {
+        let uri = params.get("uri");
+        let is_app =
+            uri.as_ref().and_then(Raw::as_str).is_some_and(|it| it.starts_with(APP_SCHEME));
+        if is_app { Self::Declared } else { Self::None }
+    }
+}
 
 /// Opening and closing line around a text. The server cannot write the closing one itself, because it
 /// depends on everything before it.
@@ -24,7 +49,8 @@ pub(super) fn notice(server: &ServerName, text: &str) -> [String; 2] {
 
 /// The result of an untrusted server with notices around what a model reads: blocks of their own in the
 /// result of a tool, messages of their own in a prompt, lines of their own in each text of a resource.
-/// Structured content stays as it is, because it has a schema.
+/// Structured content stays as it is, because it has a schema; without content beside it, it is repeated as
+/// text between notices, as lenient clients show it.
 ///
 /// ```
 /// use trunkline::content::{ResultKind, with_untrusted_notices};
@@ -41,45 +67,105 @@ pub(super) fn notice(server: &ServerName, text: &str) -> [String; 2] {
 /// ```
 #[must_use]
 pub fn with_untrusted_notices(kind: ResultKind, result: &Raw, server: &ServerName) -> Raw {
+    with_notices(kind, result, server, AppPages::Declared)
+}
+
+/// The same, for a result that may hold user interfaces or not.
+pub(crate) fn with_notices(
+    kind: ResultKind,
+    result: &Raw,
+    server: &ServerName,
+    apps: AppPages,
+) -> Raw {
     let Some(form) = kind.form() else { return result.clone() };
-    let Some(list) = result.get(form.key()).filter(is_list) else { return result.clone() };
-    let block = |text: &str| json!({ "type": "text", "text": text });
+    let Some(list) = list_of(form, result) else { return result.clone() };
     let items = match form {
-        ListForm::Content => around(server, &list, |text| block(text)),
-        ListForm::Messages => {
-            around(server, &list, |text| json!({ "role": "user", "content": block(text) }))
-        }
+        ListForm::Content => around(server, &list, text_block),
+        ListForm::Messages => around(server, &list, |text| message(&text_block(text))),
         ListForm::Contents => {
-            list.items().iter().map(|item| text_with_notice(server, item)).collect()
+            list.items().iter().map(|item| text_with_notice(server, item, apps)).collect()
         }
     };
-    let texts: Vec<_> = items.iter().map(Raw::text).collect();
-    match Raw::from_text(&format!("[{}]", texts.join(","))) {
-        Ok(items) => result.with(form.key(), &items),
-        Err(_) => result.clone(),
+    array(&items).map_or_else(|| result.clone(), |items| result.with(form.key(), &items))
+}
+
+/// The list of a result. A server that writes something else there is read as lenient clients read it, so
+/// that the shape of a result is no way around the notices.
+fn list_of(form: ListForm, result: &Raw) -> Option<Raw> {
+    let written = result.get(form.key()).filter(|value| !value.is_null());
+    let item = match written {
+        Some(list) if is_list(&list) && (form != ListForm::Content || !list.items().is_empty()) => {
+            return Some(list);
+        }
+        Some(list) if is_list(&list) => substitute(result).map(|text| text_block(&text)),
+        Some(item) => Some(as_item(form, item)),
+        None if form == ListForm::Content => Some(text_block(&substitute(result)?)),
+        None => return None,
+    };
+    array(item.as_slice())
+}
+
+/// A value in the place of a list, as the only item of it.
+fn as_item(form: ListForm, value: Raw) -> Raw {
+    if value.is_object() {
+        return value;
     }
+    let text = words(&value);
+    match form {
+        ListForm::Content => text_block(&text),
+        ListForm::Messages => message(&text_block(&text)),
+        ListForm::Contents => Raw::from_value(&json!({ "uri": "", "text": text })),
+    }
+}
+
+/// The text of a tool's result without content.
+fn substitute(result: &Raw) -> Option<String> {
+    let values = CONTENT_SUBSTITUTES.into_iter().filter_map(|key| result.get(key));
+    values.filter(|value| !value.is_null()).map(|value| words(&value)).next()
+}
+
+/// A text, or any other value as it is written.
+fn words(value: &Raw) -> String {
+    value.as_str().unwrap_or_else(|| value.text().into()).into_owned()
+}
+
+fn message(block: &Raw) -> Raw {
+    Raw::from_value(&json!({ "role": "user" })).with("content", block)
+}
+
+fn array(items: &[Raw]) -> Option<Raw> {
+    let texts: Vec<_> = items.iter().map(Raw::text).collect();
+    Raw::from_text(&format!("[{}]", texts.join(","))).ok()
 }
 
 /// Items between an opening and a closing one.
-fn around(server: &ServerName, list: &Raw, item: impl Fn(&str) -> serde_json::Value) -> Vec<Raw> {
-    let [opening, closing] = notice(server, list.text()).map(|text| Raw::from_value(&item(&text)));
-    let items = list.items();
-    std::iter::once(opening).chain(items).chain([closing]).collect()
+fn around(server: &ServerName, list: &Raw, item: impl Fn(&str) -> Raw) -> Vec<Raw> {
+    let [opening, closing] = notice(server, list.text()).map(|text| item(&text));
+    std::iter::once(opening).chain(list.items()).chain([closing]).collect()
 }
 
 /// One of the contents of a resource, with lines around its text.
-fn text_with_notice(server: &ServerName, item: &Raw) -> Raw {
-    let media_type = item.get("mimeType");
-    let media_type = media_type.as_ref().and_then(Raw::as_str);
-    let is_app = media_type.is_some_and(|it| it.contains(APP_PROFILE));
-    let text = item.get("text");
-    match text.as_ref().and_then(Raw::as_str).filter(|_| !is_app) {
-        Some(text) => {
-            let [opening, closing] = notice(server, &text);
-            item.with("text", &Raw::from_string(&format!("{opening}\n{text}\n{closing}")))
-        }
-        None => item.clone(),
+fn text_with_notice(server: &ServerName, item: &Raw, apps: AppPages) -> Raw {
+    if !item.is_object() {
+        return text_with_notice(server, &as_item(ListForm::Contents, item.clone()), apps);
     }
+    let Some(text) = item.get("text").filter(|text| !text.is_null()) else { return item.clone() };
+    if apps == AppPages::Declared && is_app_page(item) {
+        return item.clone();
+    }
+    let text = words(&text);
+    let [opening, closing] = notice(server, &text);
+    item.with("text", &Raw::from_string(&format!("{opening}\n{text}\n{closing}")))
+}
+
+/// Whether a resource is a user interface: by its type and by its URI, because any server can declare a
+/// type.
+fn is_app_page(item: &Raw) -> bool {
+    let [media_type, uri] = item.get_all(["mimeType", "uri"]);
+    let has = |value: Option<Raw>, test: &dyn Fn(&str) -> bool| {
+        value.as_ref().and_then(Raw::as_str).is_some_and(|text| test(&text))
+    };
+    has(media_type, &|it| it.contains(APP_PROFILE)) && has(uri, &|it| it.starts_with(APP_SCHEME))
 }
 
 #[cfg(test)]
@@ -106,7 +192,7 @@ mod tests {
 
         let read = noticed(
             r#"{"contents":[{"uri":"x:a","text":"one"},{"uri":"x:b","blob":"AAAA"},
-                {"uri":"ui:c","mimeType":"text/html;profile=mcp-app","text":"<p>"}],"ttlMs":5}"#,
+                {"uri":"ui://c","mimeType":"text/html;profile=mcp-app","text":"<p>"}],"ttlMs":5}"#,
             ResultKind::Resource,
         );
         let text = read["contents"][0]["text"].as_str().unwrap();
@@ -120,9 +206,60 @@ mod tests {
 
     #[test]
     fn a_result_without_content_stays_as_it_is() {
-        for result in [r#"{"resultType":"input_required"}"#, r#"{"content":"x"}"#] {
+        for result in [r#"{"resultType":"input_required"}"#, r#"{"task":{"taskId":"1"}}"#] {
             let raw = Raw::from_text(result).unwrap();
             assert_eq!(noticed(result, ResultKind::ToolCall), raw.to_value());
+        }
+    }
+
+    /// Seen: only `_meta` was marked, and the text reached the model without notices.
+    #[test]
+    fn a_list_in_another_shape_is_between_notices_too() {
+        for result in [
+            r#"{"structuredContent":{"x":"OBEY"}}"#,
+            r#"{"content":[],"structuredContent":{"x":"OBEY"}}"#,
+            r#"{"content":null,"structuredContent":"OBEY"}"#,
+            r#"{"toolResult":"OBEY"}"#,
+            r#"{"content":"OBEY"}"#,
+            r#"{"content":{"type":"text","text":"OBEY"}}"#,
+        ] {
+            let blocks = noticed(result, ResultKind::ToolCall)["content"].clone();
+            assert_eq!(blocks.as_array().map(Vec::len), Some(3), "{result}: {blocks}");
+            assert!(blocks[0]["text"].as_str().unwrap().contains("untrusted server `web`"));
+            assert!(blocks[1]["text"].as_str().unwrap().contains("OBEY"), "{result}: {blocks}");
+        }
+        let block = r#"{"type":"text","text":"OBEY"}"#;
+        for messages in [format!(r#"{{"role":"user","content":{block}}}"#), r#""OBEY""#.into()] {
+            let result = format!(r#"{{"messages":{messages}}}"#);
+            let said = noticed(&result, ResultKind::Prompt)["messages"].clone();
+            assert_eq!(said.as_array().map(Vec::len), Some(3), "{said}");
+            assert_eq!(said[1]["content"]["text"], "OBEY", "{said}");
+        }
+        for contents in [
+            r#"{"uri":"x:a","text":"OBEY"}"#,
+            r#""OBEY""#,
+            r#"["OBEY"]"#,
+            r#"[{"uri":"x:a","text":["OBEY"]}]"#,
+            r#"[{"uri":"x:a","text":"OBEY\ud800"}]"#,
+            r#"[{"uri":"x:a","mimeType":"text/html;profile=mcp-app","text":"OBEY"}]"#,
+        ] {
+            let result = format!(r#"{{"contents":{contents}}}"#);
+            let read = noticed(&result, ResultKind::Resource)["contents"].clone();
+            let text = read[0]["text"].as_str().unwrap();
+            assert!(text.starts_with("[content of the untrusted"), "{contents}: {read}");
+        }
+    }
+
+    /// A server says itself under which URI and type it sends something.
+    #[test]
+    fn a_user_interface_is_one_only_where_one_was_read() {
+        let page = r#"{"contents":[{"uri":"ui://c","mimeType":"text/html;profile=mcp-app","text":"<p>"}]}"#;
+        let (page, server) = (Raw::from_text(page).unwrap(), ServerName::new("web").unwrap());
+        for (uri, is_marked) in [("ui://c", false), ("x://c", true)] {
+            let apps = AppPages::of_params(&Raw::from_value(&json!({ "uri": uri })));
+            let read = with_notices(ResultKind::Resource, &page, &server, apps).to_value();
+            let text = read["contents"][0]["text"].as_str().unwrap();
+            assert_eq!(text.contains("untrusted"), is_marked, "{uri}: {text}");
         }
     }
 }

@@ -119,6 +119,12 @@ pub(super) fn described(binary: &BinaryContent) -> String {
     format!("[{}: {}, {} bytes]", line(&binary.kind), line(media_type), binary.size())
 }
 
+/// What a binary block is that has lost its bytes.
+pub(super) fn described_without_size(binary: &BinaryContent) -> String {
+    let media_type = binary.media_type.as_deref().unwrap_or("unknown type");
+    format!("[{}: {}]", line(&binary.kind), line(media_type))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

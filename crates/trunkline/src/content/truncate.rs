@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::block::{ContentBlock, ListForm, ResultKind, is_list, text_block};
-use super::text::described;
+use super::text::{described, described_without_size};
 use crate::message::Raw;
 
 /// Smallest limit that is applied; below it there is no space for the note on missing content.
@@ -61,7 +61,7 @@ pub(crate) fn truncate_again(
     }
     // A result of another kind gets the form of a tool result.
     let (form, items) = match kind.form() {
-        Some(form) => (form, kind.items(result)),
+        Some(form) => (form, kind.items(result).into_iter().map(|it| named(form, it)).collect()),
         None => (ListForm::Content, Vec::new()),
     };
     let structured = result.get("structuredContent").filter(|_| form == ListForm::Content);
@@ -109,7 +109,36 @@ fn around(result: &Raw, form: ListForm, max_bytes: usize) -> Raw {
     Raw::from_text(&text).expect("invariant: members are JSON")
 }
 
-/// Creates the note on missing content as an item of the list.
+/// An item in which bytes that were left out while it was read are named.
+fn named(form: ListForm, item: Raw) -> Raw {
+    match form {
+        ListForm::Content => named_block(&item).unwrap_or(item),
+        ListForm::Contents => match (named_block(&item), item.get("uri")) {
+            (Some(words), Some(uri)) => words.get("text").map_or(item, |it| resource_of(&uri, &it)),
+            _ => item,
+        },
+        ListForm::Messages => match item.get("content") {
+            Some(list) if is_list(&list) => {
+                let blocks = list.items().into_iter().map(|it| named_block(&it).unwrap_or(it));
+                item.with("content", &Raw::from_items(&blocks.collect::<Vec<_>>()))
+            }
+            Some(block) => named_block(&block).map_or(item.clone(), |it| item.with("content", &it)),
+            None => item,
+        },
+    }
+}
+
+/// The name of a block without its bytes.
+fn named_block(block: &Raw) -> Option<Raw> {
+    match ContentBlock::of(block) {
+        ContentBlock::Binary(binary) if binary.data.text() == "\"\"" => {
+            Some(text_block(&format!("{} left out", described_without_size(&binary))))
+        }
+        _ => None,
+    }
+}
+
+/// What says that something is missing, as an item of its list.
 fn note(form: ListForm, items: &[Raw], words: &str) -> Raw {
     match form {
         ListForm::Content => text_block(words),
@@ -125,8 +154,12 @@ fn note(form: ListForm, items: &[Raw], words: &str) -> Raw {
 
 /// Creates a text resource with a URI.
 fn resource(address: &Raw, words: &str) -> Raw {
+    resource_of(address, &Raw::from_string(words))
+}
+
+fn resource_of(address: &Raw, text: &Raw) -> Raw {
     let empty = Raw::from_value(&serde_json::json!({}));
-    empty.with("uri", address).with("text", &Raw::from_string(words))
+    empty.with("uri", address).with("text", text)
 }
 
 /// Keeps items while they fit.
@@ -234,6 +267,27 @@ mod tests {
         let result = Raw::from_text(r#"{ "content" : [ ] , "x":1.0}"#).unwrap();
         let expected = TruncatedResult { result: result.clone(), missing: 0 };
         assert_eq!(truncate(ResultKind::ToolCall, &result, 5 * 1024 * 1024), expected);
+    }
+
+    #[test]
+    fn bytes_that_were_left_out_before_are_named() {
+        let image = serde_json::json!({ "type": "image", "mimeType": "image/png", "data": "" });
+        let read = serde_json::json!({ "uri": "x://a", "mimeType": "image/png", "blob": "" });
+        let said = serde_json::json!({ "role": "user", "content": image });
+        for (kind, result, place) in [
+            (ResultKind::ToolCall, serde_json::json!({ "content": [image] }), "/content/0/text"),
+            (ResultKind::Resource, serde_json::json!({ "contents": [read] }), "/contents/0/text"),
+            (
+                ResultKind::Prompt,
+                serde_json::json!({ "messages": [said] }),
+                "/messages/0/content/text",
+            ),
+        ] {
+            let cut =
+                truncate_again(kind, (&Raw::from_value(&result), 100), 5000).result.to_value();
+            let words = cut.pointer(place).and_then(|it| it.as_str()).unwrap_or_default();
+            assert!(words.ends_with(": image/png] left out"), "{cut}");
+        }
     }
 
     #[test]

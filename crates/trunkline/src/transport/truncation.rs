@@ -2,9 +2,10 @@
 //! (CALL-5).
 //!
 //! The frame of a message is kept: the message itself, its `result`, and the lists in that. Values in the
-//! frame are units: members, and items of the lists. Units are kept until the budget is used up. The unit
-//! that is being read then is left out, unless it is a text, which is cut. After that, only small members of
-//! the frame are kept, such as an `id` or `isError` at the end of the message.
+//! frame are units: members, and items of the lists. A unit that does not fit into the budget is left out, and
+//! what follows is kept while it fits. Of an item, a text is cut instead, and bytes (`data`, `blob`) are
+//! emptied, so that its type is known. Small members of the frame are kept beyond the budget, such as an `id`
+//! or `isError` at the end of the message. White space between tokens is not kept, and not missing.
 
 use bytes::Bytes;
 
@@ -19,6 +20,9 @@ const MAX_LATE_BYTES: usize = 64 * 1024;
 
 /// Longest key of a member of the frame, in bytes. Those of the protocol have a few letters.
 const MAX_FRAME_KEY_BYTES: usize = 1024;
+
+/// Part of the budget that `_meta` of a result may take: content counts for more.
+const META_SHARE: usize = 16;
 
 /// Longest number or word, in bytes. What is longer is no JSON that anybody writes, and is not read to its end.
 const MAX_WORD_BYTES: usize = 1024;
@@ -60,11 +64,9 @@ impl TruncatedMessage {
 pub(super) struct MessageTruncator {
     kept: Vec<u8>,
     budget: usize,
-    /// Whether the budget is used up.
-    is_full: bool,
     /// Bytes that may still be kept after that.
     late_room: usize,
-    /// Bytes that were read.
+    /// Bytes that were read, without white space between tokens.
     seen: usize,
     frame: Vec<FrameContainer>,
     key: Vec<u8>,
@@ -102,8 +104,10 @@ struct FrameValue {
     open: Vec<bool>,
     string: Option<StringState>,
     expects_key: bool,
-    /// Whether the last key was `text`.
-    is_text: bool,
+    /// What the last key says of a string.
+    role: StringRole,
+    /// Length of what is kept up to which it fits.
+    limit: usize,
     /// Bytes of the number or word that is being read.
     word: usize,
     keeping: KeepPolicy,
@@ -115,9 +119,31 @@ enum KeepPolicy {
     Whole,
     /// No more than up to this length of what is kept.
     UpTo(usize),
-    /// Nothing of the string that is being read.
-    AfterString,
+    /// Nothing more of the text that is being read; after it, what late members may have.
+    AfterText,
+    /// Nothing of the string that is being read; after it, all that fits.
+    AfterData,
     Nothing,
+}
+
+/// What a string is for, by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StringRole {
+    /// A text, which can be cut.
+    Text,
+    /// Bytes in base64.
+    Data,
+    Other,
+}
+
+impl StringRole {
+    fn of_key(key: &[u8]) -> Self {
+        match key {
+            b"text" => Self::Text,
+            b"data" | b"blob" => Self::Data,
+            _ => Self::Other,
+        }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -126,6 +152,8 @@ struct StringState {
     escape: Escape,
     /// Whether the escape before stands for the first half of a character.
     is_after_half: bool,
+    /// Length of what is kept before its first character.
+    start: usize,
     /// Length of what is kept at the last place where the string can be cut.
     cut: usize,
     /// The first letters, to know a key by.
@@ -147,7 +175,6 @@ impl MessageTruncator {
         Self {
             kept: Vec::new(),
             budget,
-            is_full: false,
             late_room: MAX_LATE_BYTES,
             seen: 0,
             frame: Vec::new(),
@@ -158,7 +185,6 @@ impl MessageTruncator {
 
     /// Reads the next bytes of the message.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.seen = self.seen.saturating_add(bytes.len());
         for byte in bytes {
             if self.phase == Phase::Broken {
                 // It is not going to be a message: nothing of it is needed.
@@ -166,6 +192,21 @@ impl MessageTruncator {
                 return;
             }
             self.take(*byte);
+        }
+    }
+
+    /// Counts a byte that is there for its content, or for the grammar.
+    fn count(&mut self, byte: u8) {
+        let is_in_string = match &self.phase {
+            Phase::Key { .. } => true,
+            Phase::Unit(unit) => unit.string.is_some(),
+            _ => false,
+        };
+        // As in `take_in_unit`: it is kept.
+        let ends_word =
+            matches!(&self.phase, Phase::Unit(unit) if unit.word > 0 && !unit.open.is_empty());
+        if is_in_string || ends_word || !byte.is_ascii_whitespace() {
+            self.seen = self.seen.saturating_add(1);
         }
     }
 
@@ -182,6 +223,11 @@ impl MessageTruncator {
     }
 
     fn take(&mut self, byte: u8) {
+        self.count(byte);
+        self.take_counted(byte);
+    }
+
+    fn take_counted(&mut self, byte: u8) {
         match &mut self.phase {
             Phase::Between => self.take_between(byte),
             Phase::Key { is_escaped } => {
@@ -246,19 +292,22 @@ impl MessageTruncator {
         if is_frame {
             return self.open_frame(byte);
         }
-        let keeping = match (self.is_full, is_member) {
-            (false, _) => KeepPolicy::Whole,
-            (true, true) => KeepPolicy::UpTo(start + MAX_LATE_MEMBER_BYTES.min(self.late_room)),
-            (true, false) => KeepPolicy::Nothing,
+        let is_meta = is_member && self.frame.len() == 2 && self.key == br#""_meta""#;
+        let share = if is_meta { self.budget / META_SHARE } else { self.budget };
+        let role = if is_member && self.key == br#""text""# {
+            StringRole::Text
+        } else {
+            StringRole::Other
         };
         self.phase = Phase::Unit(FrameValue {
             start,
             open: Vec::new(),
             string: None,
             expects_key: false,
-            is_text: is_member && self.key == br#""text""#,
+            role,
+            limit: self.budget.min(start.saturating_add(share)),
             word: 0,
-            keeping,
+            keeping: KeepPolicy::Whole,
         });
         self.take_in_unit(byte);
     }
@@ -277,11 +326,13 @@ impl MessageTruncator {
         let Phase::Unit(unit) = &mut self.phase else { return };
         let place = match unit.string {
             Some(_) => unit.take_in_string(byte, self.kept.len()),
+            // One space stays between two words, which only looks like JSON without it.
+            None if byte.is_ascii_whitespace() && !unit.open.is_empty() && unit.word == 0 => return,
             None => unit.take_outside(byte),
         };
         match place {
             BytePosition::Inside | BytePosition::Last => {
-                if !matches!(unit.keeping, KeepPolicy::Nothing | KeepPolicy::AfterString) {
+                if matches!(unit.keeping, KeepPolicy::Whole | KeepPolicy::UpTo(_)) {
                     self.kept.push(byte);
                 }
                 self.keep_within_bounds(place == BytePosition::Last);
@@ -291,7 +342,7 @@ impl MessageTruncator {
             }
             BytePosition::After => {
                 self.end_unit();
-                self.take(byte);
+                self.take_counted(byte);
             }
             BytePosition::Broken => self.phase = Phase::Broken,
         }
@@ -300,24 +351,30 @@ impl MessageTruncator {
     /// Cuts or leaves out the unit that is being read, if too much has been kept.
     fn keep_within_bounds(&mut self, is_last: bool) {
         let Phase::Unit(unit) = &mut self.phase else { return };
+        let is_item = self.frame.last().is_some_and(|container| !container.is_object);
+        let late = MAX_LATE_MEMBER_BYTES.min(self.late_room);
         match unit.keeping {
-            KeepPolicy::Whole if self.kept.len() > self.budget && !is_last => {
-                self.is_full = true;
-                match &unit.string {
-                    Some(string) if unit.is_text && !string.is_key => {
+            KeepPolicy::Whole if self.kept.len() > unit.limit && !is_last => {
+                let role = if unit.is_in_value() { unit.role } else { StringRole::Other };
+                match (role, &unit.string) {
+                    (StringRole::Text, Some(string)) => {
                         self.kept.truncate(string.cut);
                         self.kept.push(b'"');
-                        unit.keeping = KeepPolicy::AfterString;
+                        unit.keeping = KeepPolicy::AfterText;
                     }
-                    _ if self.frame.last().is_some_and(|container| container.is_object) => {
-                        unit.keeping = KeepPolicy::UpTo(unit.start + MAX_LATE_MEMBER_BYTES);
+                    (StringRole::Data, Some(string)) if is_item => {
+                        self.kept.truncate(string.start);
+                        self.kept.push(b'"');
+                        unit.keeping = KeepPolicy::AfterData;
                     }
-                    _ => unit.leave_out(&mut self.kept),
+                    _ if is_item => unit.leave_out(&mut self.kept),
+                    _ => unit.keeping = KeepPolicy::UpTo(unit.start + late),
                 }
             }
-            KeepPolicy::AfterString if unit.string.is_none() => {
+            KeepPolicy::AfterText if unit.string.is_none() => {
                 unit.keeping = KeepPolicy::UpTo(self.kept.len() + self.late_room);
             }
+            KeepPolicy::AfterData if unit.string.is_none() => unit.keeping = KeepPolicy::Whole,
             _ => {}
         }
         if let KeepPolicy::UpTo(length) = unit.keeping
@@ -340,7 +397,6 @@ impl MessageTruncator {
                 container.has_items = true;
             }
         }
-        self.is_full |= self.kept.len() > self.budget;
         self.phase = Phase::Between;
     }
 }
@@ -360,6 +416,11 @@ impl FrameValue {
     fn leave_out(&mut self, kept: &mut Vec<u8>) {
         kept.truncate(self.start);
         self.keeping = KeepPolicy::Nothing;
+    }
+
+    /// Whether a string is being read that is no key.
+    fn is_in_value(&self) -> bool {
+        self.string.as_ref().is_some_and(|string| !string.is_key)
     }
 
     fn take_outside(&mut self, byte: u8) -> BytePosition {
@@ -408,7 +469,7 @@ impl FrameValue {
             return BytePosition::Inside;
         }
         if string.is_key {
-            self.is_text = string.length == 4 && string.first.starts_with(b"text");
+            self.role = StringRole::of_key(string.first.get(..string.length).unwrap_or_default());
             self.expects_key = false;
         }
         self.string = None;
@@ -422,6 +483,7 @@ impl StringState {
             is_key,
             escape: Escape::None,
             is_after_half: false,
+            start: usize::MAX,
             cut: usize::MAX,
             first: [0; 5],
             length: 0,
@@ -430,6 +492,9 @@ impl StringState {
 
     /// Whether a byte ends the string.
     fn take(&mut self, byte: u8, kept: usize) -> bool {
+        if self.length == 0 {
+            self.start = kept;
+        }
         let is_continuation = byte & 0xC0 == 0x80;
         if self.escape == Escape::None && !is_continuation && !(self.is_after_half && byte == b'\\')
         {
@@ -505,15 +570,67 @@ mod tests {
         assert!(short["result"].get("structuredContent").is_none() && missing > 17_000);
     }
 
+    /// Seen: a large image made a tool mute, because all that followed it was lost.
     #[test]
-    fn blocks_beyond_the_budget_are_left_out_whole() {
+    fn bytes_beyond_the_budget_are_emptied_and_what_follows_stays() {
         let image = |size: usize| json!({ "type": "image", "mimeType": "image/png", "data": "A".repeat(size) });
-        let result = json!({ "content": [image(300), image(5000), image(10), { "type": "text", "text": "later" }] });
+        let later = json!({ "type": "text", "text": "later" });
+        let result = json!({ "content": [image(300), image(5000), image(10), later] });
         let (short, _) = shortened(&answer(&result), 1000).unwrap();
-        assert_eq!(short["result"]["content"], json!([image(300)]));
+        let kept = json!([image(300), image(0), image(10), later]);
+        assert_eq!(short["result"]["content"], kept);
+        let resource =
+            json!({ "type": "resource", "resource": { "blob": "A".repeat(5000), "uri": "x:a" } });
+        let (short, _) =
+            shortened(&answer(&json!({ "content": [resource, later] })), 1000).unwrap();
+        let kept = json!([{ "type": "resource", "resource": { "blob": "", "uri": "x:a" } }, later]);
+        assert_eq!(short["result"]["content"], kept);
         // The id stands at the end as well.
         let message = format!(r#"{{"result":{result},"jsonrpc":"2.0","id":7}}"#);
         assert_eq!(shortened(&message, 1000).unwrap().0["id"], json!(7));
+    }
+
+    #[test]
+    fn other_members_take_no_room_of_content() {
+        let content = json!([{ "type": "text", "text": "x".repeat(90_000) }]);
+        for (key, size) in
+            [("_meta", 20_000), ("_meta", 900_000), ("structuredContent", 900_000), ("z", 900_000)]
+        {
+            let member = json!({ "a": "y".repeat(size) });
+            let message =
+                format!(r#"{{"id":7,"result":{{"{key}":{member},"content":{content}}}}}"#);
+            let (short, _) = shortened(&message, 100_000).unwrap();
+            assert_eq!(short["result"], json!({ "content": content }), "{key} {size}");
+        }
+        let many: Vec<_> = (0..20_000).map(|number| json!({ "n": number.to_string() })).collect();
+        let message = format!(
+            r#"{{"id":7,"result":{{"structuredContent":{{"data":{}}},"content":{content}}}}}"#,
+            json!(many)
+        );
+        assert_eq!(
+            shortened(&message, 100_000).unwrap().0["result"],
+            json!({ "content": content })
+        );
+    }
+
+    #[test]
+    fn white_space_between_tokens_is_not_missing() {
+        let space = " \t\r\n".repeat(1000);
+        let block =
+            format!(r#"{{{space}"type"{space}:{space}"text",{space}"text":"a  b"{space}}}"#);
+        let message = format!(
+            r#"{space}{{{space}"id":{space}1{space},{space}"result":{space}{{"content":{space}[{block}{space}]}}}}{space}"#
+        );
+        let mut shortener = MessageTruncator::new(1000);
+        shortener.push(message.as_bytes());
+        let short = shortener.finish().unwrap();
+        assert_eq!(short.missing, 0);
+        let kept: Value = serde_json::from_slice(&short.line).unwrap();
+        assert_eq!(kept, serde_json::from_str::<Value>(&message).unwrap());
+        let mut shortener = MessageTruncator::new(1000);
+        shortener.push(br#"{"id":1,"result":{"a":[[1 2]]}}"#);
+        let short = shortener.finish().unwrap();
+        assert!(serde_json::from_slice::<Value>(&short.line).is_err(), "{short:?}");
     }
 
     #[test]

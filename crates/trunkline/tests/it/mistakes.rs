@@ -109,6 +109,7 @@ const ELSEWHERE: &[Code] = &[
     Code::ShadowedServer,
     Code::UnresolvedReference,
     Code::MissingProgram,
+    Code::MissingDirectory,
     Code::StartsItself,
     Code::UnknownAuthProvider,
     Code::NotServed,

@@ -71,8 +71,8 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     words.iter().any(is_secret) && !words.last().is_some_and(is_harmless)
 }
 
-/// The words of a name in lower case: the same for `API_KEY`, `api-key` and `apiKey`.
-fn words(name: &str) -> Vec<String> {
+/// The words of a name, in small letters: `API_KEY`, `api-key` and `apiKey` have the same.
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_is_small = false;
     for character in name.chars() {

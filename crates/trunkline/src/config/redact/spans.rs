@@ -72,6 +72,7 @@ const WORDS: &[&str] = &[
     "command",
     "path",
     "cwd",
+    "envFile",
     "authProviderId",
     "agents",
 ];
@@ -107,9 +108,8 @@ const QUANTITIES: &[&str] = &[
     "context_server_timeout",
 ];
 
-/// Keys whose values are never shown. Listed so that a misspelling of one is not taken for another
-/// key.
-const HIDDEN: &[&str] = &["env", "environment", "envFile", "headers", "inputs", "auth", "oauth"];
+/// Keys whose values are never shown, so that a slip in one of them is none in another.
+const HIDDEN: &[&str] = &["env", "environment", "headers", "inputs", "auth", "oauth"];
 
 /// Longest pattern that is shown: two names, or a URI.
 const LONGEST_PATTERN: usize = 128;

@@ -57,12 +57,16 @@ const REASONS: &[&str] = &[
 pub(in crate::connection) fn reason_lines(lines: &[String]) -> Vec<&str> {
     let texts: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     let mut reasons: Vec<&str> = Vec::new();
-    let mut goes_on = false;
-    for text in &texts {
-        let says_why = !is_trace(text) && (goes_on || has_reason(text));
+    let (mut goes_on, mut is_after_error) = (false, false);
+    for text in texts.iter().copied() {
+        // `error: …` is followed by an indented line that says what to do, in many programs.
+        let is_advice = is_after_error && text.starts_with("  ") && !is_trace(text);
+        let says_why = is_advice || (!is_trace(text) && (goes_on || has_reason(text)));
         // `thread 'main' panicked at src/main.rs:1:2:` is followed by its reason.
         goes_on = says_why && text.ends_with(':');
-        if says_why && !reasons.contains(text) {
+        is_after_error = text.starts_with("error: ");
+        let text = if is_advice { text.trim_start() } else { text };
+        if says_why && !reasons.contains(&text) {
             reasons.push(text);
         }
     }

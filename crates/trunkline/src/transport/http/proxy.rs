@@ -1,6 +1,7 @@
 //! Selects the proxy for a URL, and its credentials.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
@@ -19,6 +20,9 @@ pub struct Proxies {
     pub https: Option<Secret>,
     /// Hosts that are reached directly, in the format of the variable `NO_PROXY`.
     pub no_proxy: Option<Box<str>>,
+    /// Whether `localhost` and loopback addresses go through them too. By default they do not, as in Go
+    /// and in browsers: to a proxy on another machine they are that machine.
+    pub for_loopback: bool,
 }
 
 /// Matches URLs to proxies.
@@ -26,6 +30,7 @@ pub(in crate::transport) struct ProxyMatcher {
     matcher: Matcher,
     /// Whether any proxy is configured, to skip matching otherwise.
     exist: bool,
+    for_loopback: bool,
 }
 
 impl fmt::Debug for ProxyMatcher {
@@ -46,30 +51,37 @@ impl ProxyMatcher {
         }
         let exceptions = proxies.no_proxy.as_deref().unwrap_or_default();
         let exist = proxies.http.is_some() || proxies.https.is_some();
-        Ok(Self { matcher: builder.no(exceptions).build(), exist })
-    }
-
-    /// Whether any proxy is configured, which may be the reason why a server is unreachable.
-    pub(in crate::transport) fn is_any(&self) -> bool {
-        self.exist
+        let for_loopback = proxies.for_loopback;
+        Ok(Self { matcher: builder.no(exceptions).build(), exist, for_loopback })
     }
 
     /// The proxy for a URL.
     pub(in crate::transport) fn proxy_for(&self, address: &Uri) -> Option<Intercept> {
-        self.matcher.intercept(address)
+        let is_direct =
+            !self.exist || (!self.for_loopback && address.host().is_some_and(is_loopback));
+        if is_direct { None } else { self.matcher.intercept(address) }
     }
 
     /// Credentials for a forwarding proxy, sent with each request to a URL. A tunnelling proxy
     /// receives them when the tunnel is opened.
     pub(in crate::transport) fn credentials(&self, address: &Uri) -> Option<HeaderValue> {
-        if !self.exist || address.scheme_str() != Some("http") {
+        if address.scheme_str() != Some("http") {
             return None;
         }
         self.proxy_for(address)?.basic_auth().cloned()
     }
 }
 
-/// The URL of a proxy, which is often written without its scheme.
+/// Whether a host is this machine itself: `localhost`, a name below it (RFC 6761), or a loopback address.
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+/// The address of a proxy. It is often written without its scheme.
 fn proxy_address(address: &Secret, purpose: &str) -> Result<String, Error> {
     let written = address.expose();
     let url = match Url::parse(written) {
@@ -105,6 +117,7 @@ mod tests {
             http: Some(Secret::new(proxy)),
             https: None,
             no_proxy: Some(no_proxy.into()),
+            for_loopback: false,
         };
         let found = ProxyMatcher::new(&proxies).unwrap().proxy_for(&Uri::from_static(address));
         found.map(|proxy| proxy.uri().to_string())
@@ -140,10 +153,35 @@ mod tests {
         assert_eq!(proxy_before("proxy", "*", "http://a.example/"), None);
     }
 
+    /// Seen: with `HTTP_PROXY` and without `NO_PROXY`, a server at 127.0.0.1 was asked of the proxy.
+    #[test]
+    fn this_machine_is_reached_without_a_proxy_unless_it_is_configured() {
+        let addresses = [
+            "http://127.0.0.1:9999/mcp",
+            "http://127.8.8.8/",
+            "http://localhost:81/",
+            "http://LOCALHOST./",
+            "http://a.localhost/",
+            "http://[::1]:80/",
+            "http://[::ffff:127.0.0.1]/",
+        ];
+        for address in addresses {
+            assert_eq!(proxy_before("proxy", "", address), None, "{address}");
+            let http = Some(Secret::new("proxy"));
+            let proxies = Proxies { http, for_loopback: true, ..Proxies::default() };
+            let matcher = ProxyMatcher::new(&proxies).unwrap();
+            assert!(matcher.proxy_for(&Uri::from_static(address)).is_some(), "{address}");
+        }
+        for address in ["http://localhost.example/", "http://128.0.0.1/", "http://10.0.0.1/"] {
+            assert!(proxy_before("proxy", "", address).is_some(), "{address}");
+        }
+    }
+
     #[test]
     fn only_a_proxy_that_passes_requests_on_is_told_with_each() {
         let proxy = || Some(Secret::new("http://me:p%40ss@proxy:8080"));
-        let proxies = Proxies { http: proxy(), https: proxy(), no_proxy: Some("b.example".into()) };
+        let no_proxy = Some("b.example".into());
+        let proxies = Proxies { http: proxy(), https: proxy(), no_proxy, ..Proxies::default() };
         let detours = ProxyMatcher::new(&proxies).unwrap();
         let told = |address| detours.credentials(&Uri::from_static(address));
         // `me:p@ss`

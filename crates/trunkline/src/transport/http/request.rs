@@ -122,12 +122,20 @@ impl HttpClient {
         Err(error::redirected_too_often(request.address.url()))
     }
 
-    fn explain(&self, url: &Url, error: &legacy::Error) -> Error {
-        let explained = error::unreachable(url, error);
+    fn explain(&self, address: &ServerUrl, error: &legacy::Error) -> Error {
+        let explained = error::unreachable(address.url(), error);
         let is_on_the_way =
             matches!(explained.kind(), ErrorKind::Unreachable | ErrorKind::TimedOut);
-        if self.detours().is_any() && is_on_the_way && error.is_connect() {
-            return explained.with_hint("check the proxy that is configured, and the server");
+        if let Some(proxy) = self.detours().proxy_for(address.uri())
+            && is_on_the_way
+            && error.is_connect()
+        {
+            // Without the user and the password of the proxy.
+            let host = proxy.uri().host().unwrap_or_default();
+            let port = proxy.uri().port().map(|port| format!(":{port}")).unwrap_or_default();
+            return explained.with_hint(format!(
+                "it is reached through the proxy `{host}{port}`: check the proxy, and the server"
+            ));
         }
         if let Some(hint) = self.root_certificates_hint()
             && explained.hint() == Some(error::UNKNOWN_AUTHORITY)
@@ -155,7 +163,7 @@ impl HttpClient {
         let preliminary = InformationalLimit::to(&mut sent);
         tokio::select! {
             response = self.pool().request(sent) => {
-                let response = response.map_err(|error| self.explain(address.url(), &error))?;
+                let response = response.map_err(|error| self.explain(address, &error))?;
                 // The buffer of the connection lets nearly twice as much pass.
                 match head_bytes(response.headers()) > MAX_HEAD_BYTES {
                     true => Err(error::head_too_large(&origin(address.url()))),

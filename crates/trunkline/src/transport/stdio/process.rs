@@ -327,7 +327,8 @@ fn note_start(processes: Option<&ServerProcesses>, child: &Child) {
 fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
     let directory = program.cwd.as_ref().map(Secret::expose);
     if directory.is_some_and(|directory| !Path::new(directory).is_dir()) {
-        let message = "the directory to run in does not exist";
+        let shown = program.shown_cwd.as_deref().unwrap_or_default();
+        let message = format!("the directory to run in does not exist: {shown}");
         return Error::new(ErrorKind::StartFailed, message).with_hint("correct `cwd`");
     }
     let command = program.command.expose();

@@ -12,8 +12,10 @@ fn program(command: &str, args: &[&str]) -> ResolvedStdio {
     ResolvedStdio {
         command: Secret::new(command),
         shown: command.into(),
+        shown_path: command.into(),
         args: args.iter().map(|arg| Secret::new(*arg)).collect(),
         cwd: None,
+        shown_cwd: None,
         env: std::collections::BTreeMap::new(),
         inherit_env: InheritEnv::default(),
         filled_in: Vec::new(),
