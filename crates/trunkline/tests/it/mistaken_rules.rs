@@ -267,12 +267,15 @@ const CONTAINERS: [(&str, &str); 4] = [
 const LOWER: &str = r#"{"servers":{"fs":{"command":"x"},"web":{"command":"y"}},
     "bundles":{"b":{"serverId":"fs"}},"agents":{"a":{}}}"#;
 
+/// Writes a container, given its key and its members.
+type WriteContainer<'w> = &'w dyn Fn(&str, &str) -> String;
+
 /// Rules that are to be written, and what is written in place of one of them, or of one container.
 struct Draft<'r> {
     rules: &'r [(usize, usize)],
     replaced: Option<(usize, Vec<(String, String)>)>,
-    /// A container, and what stands in its place: a function of its key and its members.
-    container: Option<(&'r str, &'r dyn Fn(&str, &str) -> String)>,
+    /// A container, and what stands in its place.
+    container: Option<(&'r str, WriteContainer<'r>)>,
 }
 
 impl Draft<'_> {
