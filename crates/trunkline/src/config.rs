@@ -49,6 +49,7 @@ mod load;
 mod chain;
 mod agents;
 mod toggles;
+mod env_file;
 mod resolve;
 mod fingerprint;
 mod display;
@@ -65,6 +66,7 @@ pub use chain::{
 pub(crate) use chain::{ChainLink, LocalProcess, links};
 pub use diagnostic::{Code, Diagnostic, Related, Severity};
 pub use discovery::{SearchFile, SearchPath, SearchScope, discover};
+pub use env_file::env_file_names;
 pub use environment::{Consent, ContentDigest, DiscoveredFile, Environment, FileRefusal};
 pub use fingerprint::Fingerprint;
 #[cfg(test)]
@@ -84,8 +86,7 @@ pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use render::ColorStyle;
 pub use resolve::{
-    EmptyResolver, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, env_file_names,
-    resolve,
+    EmptyResolver, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve,
 };
 pub use schema::schema;
 pub use secret::{MASK, Secret};
