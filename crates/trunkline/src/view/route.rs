@@ -62,13 +62,13 @@ pub enum RouteError<'v> {
     /// resources yet.
     Unasked {
         /// The address.
-        address: String,
+        address: Box<str>,
         /// The server whose resources are not known.
         server: ServerName,
         /// Why that server cannot be asked, if it is down.
         reason: Option<Reason<'v>>,
         /// The address of the resource at the server that could have it.
-        form: String,
+        form: Box<str>,
     },
     /// The caller may know of it, and cannot have it now.
     Denied(Reason<'v>),

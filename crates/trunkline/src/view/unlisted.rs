@@ -35,10 +35,10 @@ impl View {
             (None, _) => Err(NoResource::Unknown),
             (Some(entry), []) => match self.unasked_elsewhere(&entry).filter(|_| is_any) {
                 Some(other) => Err(RouteError::Unasked {
-                    address: address.to_owned(),
+                    address: address.into(),
                     reason: unavailable(other),
                     server: other.name.clone(),
-                    form: qualified_uri(&entry.server().name, entry.name()),
+                    form: qualified_uri(&entry.server().name, entry.name()).into(),
                 }
                 .into()),
                 None => Ok(entry),

@@ -38,7 +38,7 @@ fn a_lookup_takes_no_more_work_with_thousands_of_templates() {
 /// Whatever a server lists, a lookup ends.
 #[test]
 fn a_lookup_that_needs_too_much_work_finds_nothing() {
-    let same: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{}{{b}}", it)).collect();
+    let same: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{it}{{b}}")).collect();
     let nested: Vec<_> = (0..3000).map(|it| format!("y://{}{{p}}", "a".repeat(it))).collect();
     // 40,000 spellings of one URI.
     let letter = |bits: u32, place: u32| if (bits >> place) & 1 == 1 { 'S' } else { 's' };
@@ -66,7 +66,7 @@ fn a_lookup_that_needs_too_much_work_finds_nothing() {
 /// Seen with 256 links at 9,000 templates: no answer within a minute.
 #[test]
 fn all_links_of_a_result_share_one_bound() {
-    let uris: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{}{{b}}", it)).collect();
+    let uris: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{it}{{b}}")).collect();
     let items = addressed(&uris.iter().map(String::as_str).collect::<Vec<_>>());
     let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
     let servers = [("a", items), ("b", addressed(&["y://r"]))];
