@@ -32,6 +32,10 @@ const UNCOUNTED_BYTES: usize = 16 * 1024;
 /// Bytes that are made room for before they arrive: some say more than they send.
 const MAX_RESERVED_BYTES: usize = 1024 * 1024;
 
+/// Bytes of a part of a message that arrives. Parts of one size fit where others were freed; a buffer that
+/// grows leaves memory behind that the allocator keeps.
+const PART_BYTES: usize = 256 * 1024;
+
 /// A message, with what it takes of the budget for as long as that is kept.
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
@@ -69,11 +73,11 @@ async fn collect(
         return Err(BodyError::TooLong);
     }
     let mut reservation = None;
-    let mut bytes = BytesMut::new();
+    let mut parts = MessageParts::default();
     while let Some(frame) = body.frame().await {
         // What is no data is a trailer, and nothing that is said there matters.
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-        let length = bytes.len() + data.len();
+        let length = parts.length + data.len();
         if length > state.message_bytes {
             return Err(BodyError::TooLong);
         }
@@ -87,10 +91,64 @@ async fn collect(
             let reserved = reservation.get_or_insert_with(|| state.bodies.begin(principal));
             timeout(LONGEST_WAIT, reserved.grow(uncounted)).await.map_err(|_| BodyError::Busy)?;
         }
-        if bytes.capacity() == 0 {
-            bytes.reserve(declared.min(MAX_RESERVED_BYTES).max(data.len()));
-        }
-        bytes.extend_from_slice(&data);
+        parts.push(&data, declared.min(MAX_RESERVED_BYTES));
     }
-    Ok(RequestBody { bytes: bytes.freeze(), reservation })
+    Ok(RequestBody { bytes: parts.into_bytes(), reservation })
+}
+
+/// A message as far as it has arrived.
+#[derive(Default)]
+struct MessageParts {
+    parts: Vec<BytesMut>,
+    length: usize,
+}
+
+impl MessageParts {
+    /// Adds bytes. The first part has room for as many as are expected.
+    fn push(&mut self, mut data: &[u8], expected: usize) {
+        self.length += data.len();
+        while !data.is_empty() {
+            match self.parts.last_mut() {
+                Some(last) if last.len() < last.capacity() => {
+                    let room = (last.capacity() - last.len()).min(data.len());
+                    let (now, rest) = data.split_at(room);
+                    last.extend_from_slice(now);
+                    data = rest;
+                }
+                Some(_) => self.parts.push(BytesMut::with_capacity(PART_BYTES)),
+                None => self.parts.push(BytesMut::with_capacity(expected.max(data.len()))),
+            }
+        }
+    }
+
+    /// The whole message. Only one of many parts is copied.
+    fn into_bytes(mut self) -> Bytes {
+        if self.parts.len() <= 1 {
+            return self.parts.pop().unwrap_or_default().freeze();
+        }
+        let mut whole = Vec::with_capacity(self.length);
+        // Each part is freed as soon as it is copied.
+        self.parts.into_iter().for_each(|part| whole.extend_from_slice(&part));
+        whole.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_whole_however_it_arrives() {
+        let message: Vec<u8> =
+            (0..3 * PART_BYTES + 7).map(|it| u8::try_from(it % 251).unwrap()).collect();
+        for (expected, step) in
+            [(0, 1000), (10, 5), (PART_BYTES, PART_BYTES + 1), (message.len(), 4096)]
+        {
+            let mut parts = MessageParts::default();
+            message.chunks(step).for_each(|data| parts.push(data, expected));
+            assert_eq!(parts.length, message.len());
+            assert!(parts.into_bytes() == message, "{expected} {step}");
+        }
+        assert!(MessageParts::default().into_bytes().is_empty());
+    }
 }
