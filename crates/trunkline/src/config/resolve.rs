@@ -1,5 +1,7 @@
 //! From as meant to ready to run: references are filled in when a server starts (CFG-9).
 
+mod env_file;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{io, mem};
@@ -15,6 +17,8 @@ use super::secret::{MASK, Secret};
 use super::template::{Reference, ReferenceSource, Template, TemplatePart};
 use super::validate::usable_url;
 use crate::error::{Error, ErrorKind};
+pub use env_file::env_file_names;
+use env_file::variable_line;
 
 /// Answers what values refer to. An embedding host answers from wherever it keeps secrets.
 pub trait Resolver {
@@ -492,42 +496,4 @@ fn shown_path(written: &Template, filled: &Path) -> Box<str> {
 
 fn path_text(path: &Path) -> Secret {
     Secret::new(path.to_string_lossy().into_owned())
-}
-
-/// The names of the variables that the text of an `envFile` sets.
-pub fn env_file_names(text: &str) -> Vec<Box<str>> {
-    text.lines().filter_map(variable_line).map(|(name, _)| name).collect()
-}
-
-/// One line of an `envFile`: `NAME=value`, perhaps exported, perhaps quoted.
-fn variable_line(line: &str) -> Option<(Box<str>, Option<Secret>)> {
-    let line = line.trim();
-    let line = line.strip_prefix("export ").unwrap_or(line);
-    let (name, value) = line.split_once('=')?;
-    let (name, value) = (name.trim(), value.trim());
-    if name.is_empty() || name.starts_with('#') {
-        return None;
-    }
-    let quoted = |quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    let plain = || value.split(" #").next().unwrap_or_default().trim_end();
-    let value = quoted('"').or_else(|| quoted('\'')).unwrap_or_else(plain);
-    Some((name.into(), Some(Secret::new(value))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_an_env_file_are_read_as_other_hosts_read_them() {
-        let read = |line| {
-            variable_line(line).map(|(name, value)| format!("{name}={}", value.unwrap().expose()))
-        };
-        assert_eq!(read("A=1"), Some("A=1".to_owned()));
-        assert_eq!(read("export B = 'two words' "), Some("B=two words".to_owned()));
-        assert_eq!(read("C=\"x#y\""), Some("C=x#y".to_owned()));
-        assert_eq!(read("D=x # comment"), Some("D=x".to_owned()));
-        assert_eq!(read("# E=1"), None);
-        assert_eq!(read("nonsense"), None);
-    }
 }
