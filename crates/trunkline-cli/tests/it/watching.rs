@@ -83,8 +83,8 @@ fn servers_that_are_never_started_are_there_too() {
     child.wait().unwrap();
     let (mut child, mut output) = watch(&folder, &["--format", "json"]);
     let text = read_until(&mut output, vec!["disabled", "its entry has errors", "ready"]);
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let off = lines.filter(|line| line["name"] == "off").last().unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let off = lines.find(|line| line["name"] == "off").unwrap();
     assert_eq!((&off["state"], &off["transport"]), (&json!("disabled"), &json!("http")));
     send("INT", child.id());
     child.wait().unwrap();

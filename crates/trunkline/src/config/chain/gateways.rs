@@ -144,7 +144,8 @@ mod tests {
         let child = Chain::new(links(&variable), None);
         let header = child.request_header(&RequestPath::default());
         assert_eq!(parent.admit(&header), Err(LoopError::Itself));
-        let answer = Chain::default().response_header(&[parent.0.own.id.clone()]);
+        let below = std::slice::from_ref(&parent.0.own.id);
+        let answer = Chain::default().response_header(below);
         assert_eq!(child.gateways_in(&answer), Err(LoopError::Itself));
     }
 

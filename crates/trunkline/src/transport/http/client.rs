@@ -128,9 +128,9 @@ impl HttpClient {
     }
 
     /// The same client for one server, to note the gateways behind it.
-    pub(in crate::transport) fn for_server(&self) -> Self {
+    pub(in crate::transport) fn for_server(self) -> Self {
         let gateways = self.shared.process.as_ref().map(|process| process.gateways.register());
-        Self { shared: Arc::clone(&self.shared), gateways }
+        Self { gateways, ..self }
     }
 
     /// The connections to all servers.
