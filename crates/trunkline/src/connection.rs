@@ -211,12 +211,13 @@ impl Connection {
         self.may_speak_both_eras() && self.published.speaks_both_eras()
     }
 
-    /// Whether the server has sent a request in an era that cannot answer it.
+    /// Whether the server has sent a request in the modern era over HTTP, where no response can be
+    /// sent.
     pub(crate) fn sends_unanswerable(&self) -> bool {
         self.published.sends_unanswerable()
     }
 
-    /// Whether that can be, as far as the configuration tells.
+    /// Whether the configuration permits both eras: a remote server with `protocol` `auto`.
     pub(crate) fn may_speak_both_eras(&self) -> bool {
         let is_remote = matches!(self.server.transport, Transport::Remote(_));
         is_remote && self.server.behaviour.protocol == Protocol::Auto
@@ -328,8 +329,8 @@ impl Connection {
         self.notify_for(&Requester::default(), notification).await
     }
 
-    /// The same on behalf of a client: for a while, messages that the server sends without saying to
-    /// what they belong may be about it.
+    /// Sends a notification on behalf of a client. For a while, server messages without a request
+    /// ID may be attributed to that client.
     pub async fn notify_for(
         &self,
         requester: &Requester,
@@ -341,7 +342,7 @@ impl Connection {
     /// Subscribes to updates of a resource, starting the server if needed. While the subscription
     /// is held, it is renewed after every restart, and the server is not stopped for being idle.
     ///
-    /// The inner error is that of a server that rejects or does not support it.
+    /// The inner error is the response of a server that rejects or does not support subscriptions.
     pub async fn subscribe(
         &self,
         uri: &str,
@@ -445,7 +446,7 @@ impl Connection {
         }
     }
 
-    /// Whether it was shut down for good, with its host or its configuration.
+    /// Whether the connection was shut down for good, with its host or its configuration.
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed()
     }
@@ -455,7 +456,7 @@ impl Connection {
         &self,
         answer: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
-        // The start lists the tools as well.
+        // A start also lists the tools.
         let bound = self.timeout_with_start() + self.behaviour().timeouts.list * 2;
         match timeout(bound, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(self.closed_error())),

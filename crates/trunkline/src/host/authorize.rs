@@ -1,4 +1,5 @@
-//! Authorizes calls by the rules and definitions of now, and judges whether a failed call may be retried.
+//! Authorizes calls by the current rules and definitions, and decides whether a failed call may be
+//! retried.
 
 use std::sync::Arc;
 
@@ -26,13 +27,13 @@ impl Host {
         if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
-    /// Whether a view is of the catalog and the rules of now.
+    /// Whether a view uses the current catalog and rules.
     pub(super) fn is_current(&self, view: &View) -> bool {
         Arc::ptr_eq(&self.shared.active.borrow().rules, view.rules())
             && Arc::ptr_eq(&self.catalog(), view.catalog())
     }
 
-    /// What the same caller sees now.
+    /// The current view of the same caller.
     pub(super) fn with_current_rules(&self, view: &View) -> Result<View, CallError> {
         let rules = Arc::clone(&self.shared.active.borrow().rules);
         let catalog = self.catalog();
@@ -45,7 +46,7 @@ impl Host {
 }
 
 impl Authorizer for Host {
-    /// Ensures that only the definition that was shown is called: the item still exists, a tool has
+    /// Ensures that a call uses the definition that was shown: the item still exists, a tool has
     /// the same definition, and the current rules allow it.
     fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
         let now = self.with_current_rules(view)?;

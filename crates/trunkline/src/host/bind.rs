@@ -33,7 +33,7 @@ impl Host {
         let older = match options.older_era.filter(|_| !is_own) {
             Some(older_era) => {
                 let older = self.legacy_connection(&shared, older_era, options).await;
-                // The rules may be other ones after the wait.
+                // The rules may have changed during the wait.
                 self.authorize(view, entry)?;
                 older
             }
@@ -54,7 +54,7 @@ impl Host {
     ) -> Option<Arc<Connection>> {
         let may_be_needed = older_era.is_own && shared.may_speak_both_eras();
         if may_be_needed && shared.tools_revision() == 0 {
-            // Why it cannot be reached in time is said by the call.
+            // The call itself reports why the server is unreachable.
             let connected = shared.connect();
             let _ = timeout(options.time_left().unwrap_or(Duration::MAX), connected).await;
         }

@@ -1,4 +1,4 @@
-//! Servers of which every client has one of its own (`share: "per-client"`).
+//! Dedicated connections: one per client to each server with `share: "per-client"`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,26 +14,26 @@ use crate::name::ServerName;
 use crate::principal::{ClientId, FairShare, HeldItem, Principal};
 use crate::registry::{Shutdowns, end, start};
 
-/// Connections that all clients together may have for themselves. One principal uses no more than half of
-/// them at a time, and each further one half of those that are left.
+/// Limit of dedicated connections of all clients. One principal has at most half of them in use,
+/// and each further one half of the rest.
 const MAX_PRIVATE: usize = 256;
 
-/// How many ends may wait for whoever wants to hear of them.
+/// Failures that a slow receiver may lag behind before it misses some.
 const MAX_UNHEARD: usize = 256;
 
-/// A server that one client had for itself, and that was ready, has failed.
+/// The failure of a dedicated server that was ready.
 #[derive(Clone, Debug)]
 pub struct DedicatedServerFailure {
     /// The server.
     pub server: ServerName,
-    /// Why.
+    /// The cause.
     pub error: Error,
-    /// Whether another one takes its place when its client calls again; otherwise it may be back by
+    /// Whether the next call of its client starts a new process; otherwise it may recover by
     /// itself.
     pub is_replaced: bool,
 }
 
-/// The connections that clients have for themselves.
+/// The dedicated connections of all clients.
 pub(super) struct DedicatedConnections {
     options: ConnectionOptions,
     ends: broadcast::Sender<DedicatedServerFailure>,
@@ -47,14 +47,13 @@ type DedicatedConnectionMap = HashMap<(ClientId, ServerName), DedicatedConnectio
 struct DedicatedConnection {
     owner: Principal,
     connection: Arc<Connection>,
-    /// The entry that is known to be that of the connection, or to mean the same.
+    /// The configured entry of the connection, or an equivalent one.
     entry: Arc<Server>,
     used: Instant,
     idle: Option<Duration>,
 }
 
-/// Whether a connection to one is a connection to the other: reached in the same way, and with what it
-/// says cleaned and masked alike.
+/// Whether two entries can share a connection: same transport, trust and redaction.
 fn is_reached_alike(one: &Server, other: &Server) -> bool {
     one.fingerprint() == other.fingerprint()
         && one.trust == other.trust
@@ -62,14 +61,14 @@ fn is_reached_alike(one: &Server, other: &Server) -> bool {
 }
 
 impl DedicatedConnection {
-    /// Whether another call can be made of it. One that has ended for good is replaced by another at
-    /// the next call: nobody but its client would notice that it is down.
+    /// Whether it can serve another call. A server that needs intervention is replaced at the next
+    /// call, because only its client would notice that it is down.
     fn is_usable(&self) -> bool {
         !self.connection.is_closed() && !self.connection.needs_intervention()
     }
 
-    /// Whether it is a connection to what an entry says now, and with its timeouts and restart rule
-    /// from now on. Entries are looked into once.
+    /// Whether the connection fits an entry. If so, the timeouts and restart policy of the entry
+    /// apply from now on. Remembers the entry, to compare each only once.
     fn is_to(&mut self, entry: &Arc<Server>) -> bool {
         if Arc::ptr_eq(&self.entry, entry) {
             return true;
@@ -82,7 +81,7 @@ impl DedicatedConnection {
         is_same
     }
 
-    /// Whether somebody waits for an answer on it, or listens: whoever does holds it.
+    /// Whether a request or subscription holds the connection.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
@@ -92,8 +91,8 @@ impl DedicatedConnection {
     }
 }
 
-/// Says whenever a server fails that was ready, for as long as there is a connection to it. Whether
-/// that is in use is told by who holds it, so that it must not be held here.
+/// Reports each failure of a server that was ready, while its connection exists. Holds it weakly: a
+/// strong reference would count as use.
 async fn report_failures(
     connection: Weak<Connection>,
     ends: broadcast::Sender<DedicatedServerFailure>,
@@ -108,7 +107,7 @@ async fn report_failures(
         if let (State::Failed, true, Some(error)) = (state, was_ready, error) {
             let Some(connection) = connection.upgrade() else { return };
             let server = connection.server().name.clone();
-            // There may be no listener.
+            // There may be no receiver.
             let _ = ends.send(DedicatedServerFailure {
                 server,
                 error,
@@ -125,12 +124,12 @@ impl DedicatedConnections {
         Self { options, ends, connections: Mutex::default(), endings: Shutdowns::default() }
     }
 
-    /// The ends of servers from now on.
+    /// Subscribes to failures of dedicated servers.
     pub(super) fn failures(&self) -> broadcast::Receiver<DedicatedServerFailure> {
         self.ends.subscribe()
     }
 
-    /// The connection a client has to a server for itself, if it is to have one.
+    /// The dedicated connection of a client to a server; `None` if the server is shared.
     pub(super) fn connection(
         &self,
         server: &Arc<Server>,
@@ -178,24 +177,24 @@ impl DedicatedConnections {
         Ok(Some(connection))
     }
 
-    /// The connections a client has for itself.
+    /// All dedicated connections of a client.
     pub(super) fn all_of(&self, client: &str) -> Vec<Arc<Connection>> {
         let connections = lock(&self.connections);
         let own = connections.iter().filter(|((id, _), _)| id.as_str() == client);
         own.map(|(_, held)| Arc::clone(&held.connection)).collect()
     }
 
-    /// Ends the connections of a client that is gone.
+    /// Closes the connections of a client that is gone.
     pub(super) async fn close_client(&self, client: &str) {
         self.close(|(id, _), _| id.as_str() == client).await;
     }
 
-    /// Ends the connections that clients have to one server. Their next calls make others.
+    /// Closes all dedicated connections to a server. The next calls open new ones.
     pub(super) async fn close_server(&self, server: &str) {
         self.close(|(_, name), _| name.as_str() == server).await;
     }
 
-    /// Ends the connections that nobody has used for a while.
+    /// Closes connections that have exceeded their idle timeout.
     pub(super) async fn close_idle(&self, now: Instant) {
         for held in lock(&self.connections).values_mut().filter(|held| held.is_in_use()) {
             held.used = now;
@@ -206,7 +205,7 @@ impl DedicatedConnections {
         self.close(|_, held| is_idle(held)).await;
     }
 
-    /// Ends the connections to servers that are other ones by now.
+    /// Closes connections whose configured entry was changed, removed or disabled.
     pub(super) async fn follow(&self, config: &Config) {
         let is_same = |held: &DedicatedConnection| {
             let server = held.connection.server();
@@ -218,7 +217,8 @@ impl DedicatedConnections {
         self.close(|_, held| !is_same(held)).await;
     }
 
-    /// The processes that could not be ended with their servers, since this was asked last.
+    /// The processes that could not be ended with their servers, since the last call of this
+    /// method.
     pub(super) fn take_remaining(&self) -> Vec<OrphanProcess> {
         self.options.take_orphans()
     }
@@ -228,7 +228,7 @@ impl DedicatedConnections {
         self.endings.wait_for_all().await;
     }
 
-    /// Ends a connection while somebody goes on.
+    /// Closes a connection without waiting.
     fn close_in_background(&self, held: DedicatedConnection) {
         drop(start(held.connection, &[&self.endings]));
     }
@@ -242,8 +242,8 @@ impl DedicatedConnections {
     }
 }
 
-/// Checks that an owner may use another connection. Connections in use cannot be ended, so that an owner
-/// gets no more of them than it leaves to others.
+/// Checks the share of an owner. Connections in use cannot be closed, so that an owner gets no more
+/// of them than it leaves to others.
 fn require_share(connections: &DedicatedConnectionMap, owner: &Principal) -> Result<(), Error> {
     let items = connections.values().map(DedicatedConnection::as_item);
     let share = FairShare::of_items_in_use(MAX_PRIVATE, items);
@@ -258,15 +258,15 @@ fn require_share(connections: &DedicatedConnectionMap, owner: &Principal) -> Res
     Err(Error::new(ErrorKind::Busy, message))
 }
 
-/// Takes out an unused connection for another one of this owner: the one that has not been used for longest,
-/// of the principal with most connections among the owner and those who have unused ones.
+/// Removes the least recently used idle connection, of the principal with the most connections
+/// among the owner and those with idle ones.
 fn evict(
     connections: &mut DedicatedConnectionMap,
     owner: &Principal,
 ) -> Option<DedicatedConnection> {
     let items = connections.values().map(DedicatedConnection::as_item);
     let share = FairShare::of_evictable_items(MAX_PRIVATE, items, owner);
-    // The owner itself is the first to make room among those who have equally many.
+    // Among principals with equally many, the owner itself comes first.
     let of_most =
         |held: &&DedicatedConnection| share.makes_room(&held.owner, owner) && !held.is_in_use();
     let unused = connections.iter().filter(|(_, held)| of_most(held));
@@ -286,7 +286,7 @@ mod tests {
     use crate::connection::{ChildOptions, HttpOptions};
     use crate::message::Raw;
 
-    /// Connections to one server, of which every client has its own.
+    /// Dedicated connections to one server.
     struct ServerConnections {
         private: DedicatedConnections,
         server: Arc<Server>,
@@ -319,7 +319,8 @@ mod tests {
         Arc::new(parse("test", text).config.server("a").unwrap().clone())
     }
 
-    /// CFG-10: what runs is what the configuration says, however long others take to end.
+    /// CFG-10: calls use the server of the current configuration, however long an old one takes to
+    /// end.
     #[tokio::test]
     async fn nobody_gets_what_another_entry_started() {
         let mut owned = ServerConnections::new();
@@ -354,7 +355,7 @@ mod tests {
         assert!(owned.private.all_of("ann").is_empty());
     }
 
-    /// A connection of a client of a token.
+    /// A connection of one of the clients with a token.
     fn numbered(
         owned: &ServerConnections,
         owner: &str,
@@ -386,7 +387,7 @@ mod tests {
         owned.private.close_all().await;
     }
 
-    /// A token whose calls hang took every process from all other tokens.
+    /// Regression: a token whose calls hung took every process from all other tokens.
     #[tokio::test]
     async fn one_token_does_not_use_all_connections() {
         let owned = ServerConnections::new();

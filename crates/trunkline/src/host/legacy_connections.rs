@@ -1,13 +1,13 @@
-//! Second connections to servers of both eras over HTTP, in the older era, for callers of that era, and for
-//! all callers of a server that needs it.
+//! Legacy connections to dual-era servers over HTTP, for legacy callers, and for all callers of a
+//! server that sends requests.
 //!
-//! A server of both eras may send requests of its own to clients of either. Over HTTP, revision 2026-07-28
-//! has no way to answer them, so that a sampling or an elicitation would be lost on the way to a caller that
-//! could have answered. In the era of its caller nothing has to be translated. Callers of the newer era, and
-//! those that cannot be asked anything, are served in the newer one until the server has sent a request in
-//! it: the call of that request fails, later ones are made in the older era. A session of the older era
-//! declares capabilities once, so that there is one for each set of capabilities. Over stdio requests can be
-//! answered in either era, and a second process would have a state of its own: there is no second one.
+//! A dual-era server may send requests to clients of either era. Over HTTP, revision 2026-07-28 has
+//! no response to them, so that a sampling or elicitation request could not reach a caller that
+//! supports it. A connection in the caller's era needs no translation. Modern callers, and those
+//! that support no server requests, use the modern connection until the server has sent a request
+//! on it: that call fails, and later ones use the legacy era. A legacy session declares
+//! capabilities once, so there is one connection for each set of capabilities. Over stdio both eras
+//! can respond, and a second process would have its own state, so there is none.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,22 +21,22 @@ use crate::name::{ServerName, digest};
 use crate::principal::{FairShare, HeldItem, Principal};
 use crate::registry::{Shutdowns, end, start};
 
-/// Second connections at the same time. Clients of one kind declare the same capabilities, so that there are
-/// few sets of them. One principal uses no more than half of them at a time, and each further one half of
-/// those that are left.
+/// Limit of legacy connections. Clients of one kind declare the same capabilities, so there are few
+/// sets. One principal has at most half of the connections in use, and each further one half of the
+/// rest.
 const MAX_SECOND_CONNECTIONS: usize = 64;
 
-/// Time without a call after which a second connection is closed. The next call opens it again.
+/// Idle time after which a legacy connection is closed. The next call opens it again.
 const SECOND_CONNECTION_IDLE: Duration = Duration::from_secs(600);
 
-/// Longest set of capabilities that a second connection is opened with, in bytes. Sets of real clients have
-/// a few hundred; a client with a longer one shares the connection in the newer era.
+/// Limit on the bytes of a set of capabilities. Real clients have a few hundred; a client with more
+/// uses the modern connection.
 const MAX_CAPABILITIES_BYTES: usize = 4096;
 
-/// Letters of the digest of a set of capabilities.
+/// Characters of the digest of a set of capabilities.
 const DIGEST: usize = 32;
 
-/// The second connections.
+/// The legacy connections of all dual-era servers.
 pub(super) struct LegacyConnections {
     options: ConnectionOptions,
     connections: Mutex<LegacyConnectionMap>,
@@ -47,12 +47,12 @@ pub(super) struct LegacyConnections {
 type LegacyConnectionMap = HashMap<(ServerName, String), LegacyConnection>;
 
 struct LegacyConnection {
-    /// The connection that all callers share. The second one lives no longer than that.
+    /// The modern connection. The legacy one does not outlive it.
     first: Weak<Connection>,
     connection: Arc<Connection>,
-    /// The bounds and rules of the first that this one follows.
+    /// The settings of the modern connection, which apply to this one too.
     behaviour: Arc<ServerSettings>,
-    /// The principal that was first to use it, since it was last not in use.
+    /// The principal that first used the connection since it was last idle.
     owner: Principal,
     used: Instant,
 }
@@ -62,7 +62,7 @@ impl LegacyConnection {
         std::ptr::eq(self.first.as_ptr(), Arc::as_ptr(first))
     }
 
-    /// Takes over the bounds and rules that the first has now.
+    /// Applies the current settings of the modern connection.
     fn follow(&mut self, first: &Connection) {
         let behaviour = first.behaviour();
         if !Arc::ptr_eq(&behaviour, &self.behaviour) {
@@ -71,7 +71,7 @@ impl LegacyConnection {
         }
     }
 
-    /// Whether somebody waits for an answer on it: whoever does holds it.
+    /// Whether a request holds the connection.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
@@ -86,9 +86,9 @@ impl LegacyConnections {
         Self { options, connections: Mutex::default(), endings: Shutdowns::default() }
     }
 
-    /// The connection in the older era beside the one that all callers share, if the server speaks both eras
-    /// over HTTP and a caller with these capabilities can be asked something. Without room for it, or with its
-    /// share in use, a principal has the connection that all callers share.
+    /// The legacy connection beside a modern one, if the server is dual-era over HTTP, and a caller
+    /// with these capabilities needs it. `None` also at the limit or beyond the principal's share:
+    /// the caller then uses the modern connection.
     pub(super) fn connection_beside(
         &self,
         first: &Arc<Connection>,
@@ -146,25 +146,25 @@ impl LegacyConnections {
         connection
     }
 
-    /// The second connections to a server.
+    /// The legacy connections to a server.
     pub(super) fn all_of(&self, server: &ServerName) -> Vec<Arc<Connection>> {
         let connections = lock(&self.connections);
         let own = connections.iter().filter(|((name, _), _)| name == server);
         own.map(|(_, second)| Arc::clone(&second.connection)).collect()
     }
 
-    /// Ends the connections beside those that are not used any more.
+    /// Closes the connections whose modern connection is not in this list.
     pub(super) async fn follow(&self, firsts: &[Arc<Connection>]) {
         self.close(|second| !firsts.iter().any(|first| second.is_beside(first))).await;
     }
 
-    /// Ends the connections that have not been used for a while.
+    /// Closes connections that have exceeded the idle timeout.
     pub(super) async fn close_idle(&self, now: Instant) {
         let is_idle = |it: &LegacyConnection| now.duration_since(it.used) > SECOND_CONNECTION_IDLE;
         self.close(|second| is_idle(second) && !second.is_in_use()).await;
     }
 
-    /// Ends the connections beside one server. Later calls make others.
+    /// Closes the legacy connections to a server. Later calls open new ones.
     pub(super) async fn close_server(&self, server: &str) {
         self.close(|second| second.connection.server().name.as_str() == server).await;
     }
@@ -187,14 +187,14 @@ fn in_older_era(behaviour: &ServerSettings) -> ServerSettings {
     ServerSettings { protocol: Protocol::Legacy, ..behaviour.clone() }
 }
 
-/// Whether a principal may use another connection: connections in use cannot be ended.
+/// Whether a principal may use another connection; connections in use cannot be closed.
 fn has_share(connections: &LegacyConnectionMap, principal: &Principal) -> bool {
     let items = connections.values().map(LegacyConnection::as_item);
     FairShare::of_items_in_use(MAX_SECOND_CONNECTIONS, items).admits(principal)
 }
 
-/// Takes out an unused connection for another one of a principal, if there are as many as may be: the one that
-/// has not been used for longest, of the principal with most.
+/// Removes the least recently used idle connection of the principal with the most, if the limit is
+/// reached.
 fn evict(connections: &mut LegacyConnectionMap, principal: &Principal) -> Option<LegacyConnection> {
     if connections.len() < MAX_SECOND_CONNECTIONS {
         return None;
@@ -209,7 +209,7 @@ fn evict(connections: &mut LegacyConnectionMap, principal: &Principal) -> Option
     connections.remove(&key)
 }
 
-/// Whether a client with these capabilities answers any request of a server.
+/// Whether a client with these capabilities supports any server request.
 fn can_be_asked(capabilities: &Raw) -> bool {
     let asked = capabilities.get_all(["sampling", "elicitation", "roots"]);
     asked.iter().any(Option::is_some)

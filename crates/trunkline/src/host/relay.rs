@@ -94,12 +94,12 @@ struct UpstreamRequest<'v> {
     read: Option<ReadUri>,
 }
 
-/// The tool whose call has become a task. A caller that may call it may have the task.
+/// The tool whose call created a task. A caller that may call the tool may access the task.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskOrigin<'t> {
-    /// The server that has the task.
+    /// The server of the task.
     pub server: &'t ServerName,
-    /// The tool, in the words of the server.
+    /// The upstream name of the tool.
     pub tool: &'t str,
 }
 
@@ -153,7 +153,7 @@ impl Host {
             resolved: UpstreamRequest { entry, params: sent, read },
         } = found;
         if relayed == RelayMethod::Read && !self.is_current(view) {
-            // Rules may be about the address as well as about the template that it fits.
+            // Rules may apply to the URI as well as to the matching template.
             relayed.resolve(&self.with_current_rules(view)?, &params)?;
         }
         let route = Route { read, ..self.bind(view, &entry, &options).await? };
@@ -163,9 +163,9 @@ impl Host {
         }
     }
 
-    /// Passes on a request about something that only the server knows. The caller has to see something of
-    /// that server. A method that the protocol does not know may do anything:
-    /// pass it on only for a view that [has no limit](View::is_unlimited) on the server.
+    /// Relays a request that names no item. The caller has to see an item of the server. A non-MCP
+    /// method may have any effect: relay it only for a view that [has no limit](View::is_unlimited)
+    /// on the server.
     pub async fn relay_to(
         &self,
         view: &View,
@@ -177,7 +177,7 @@ impl Host {
         self.relay_unlisted(view, entry, (method, params), options).await
     }
 
-    /// Passes on a request about a task. The caller has to see the tool whose call it was.
+    /// Relays a request about a task. The caller has to see the tool that created it.
     pub async fn relay_task(
         &self,
         view: &View,
@@ -205,8 +205,8 @@ impl Host {
         asked.await.map_err(|error| self.judged(error))
     }
 
-    /// Has a server say what becomes of a task, by the id that the server gave it. The caller has to
-    /// see the tool whose call it was.
+    /// Subscribes to updates of a task, by its upstream ID. The caller has to see the tool that
+    /// created it.
     pub async fn task_updates(
         &self,
         view: &View,

@@ -1,7 +1,8 @@
-//! Hearing of changes in the modern generation: a request that stays open (`subscriptions/listen`).
+//! Subscribes to changes of modern servers with `subscriptions/listen`, a request that stays open.
 //!
-//! What it is to hear of cannot be changed while it is open. So another one is made, and the old one
-//! is closed a moment after the server has acknowledged the new one: in between both are heard.
+//! The filter of an open request cannot be changed. A change opens a new request, and closes the
+//! old one shortly after the server has acknowledged the new one; notifications of both are
+//! deduplicated.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -24,58 +25,58 @@ use crate::message::{Notification, Raw, RpcError};
 use crate::protocol::meta::SUBSCRIPTION_ID;
 use crate::protocol::{Era, code};
 
-/// What the server says first when it is subscribed to.
+/// The first notification that a server sends on a subscription.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// The resources that a subscription is about, and the tasks.
+/// The filter members for resource URIs and task IDs.
 const RESOURCES: &str = "resourceSubscriptions";
 const TASKS: &str = "taskIds";
 
-/// The pause before a subscription that broke is made again; doubled each time.
+/// First pause before a subscription that ended is opened again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause. Changes that are missed in it are found when the list is stale.
+/// Longest pause. Changes missed during it are noticed when the TTL of the list expires.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long a subscription has to last to count as one that works.
+/// Lifetime after which a subscription counts as working, which resets the pause.
 const WORKING: Duration = Duration::from_secs(10);
 
-/// How long it may last: longer than any server.
+/// Timeout of the request: longer than any server runs.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// How long wishes are gathered, so that many become one request.
+/// Time to collect subscription changes into one request.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// How long a server may take to acknowledge. It is the first thing it says.
+/// Timeout of the acknowledgement, which is the first message on a subscription.
 const ACKNOWLEDGING: Duration = Duration::from_secs(10);
 
-/// How long an old request is kept after a new one was acknowledged: some servers acknowledge before
-/// they listen themselves.
+/// Time for which the old request stays open after the new one was acknowledged: some servers
+/// acknowledge before they start to send notifications.
 const OVERLAP: Duration = Duration::from_millis(250);
 
-/// Notifications that are remembered meanwhile. One that comes after them may be heard twice.
+/// Limit of notifications remembered during the overlap. Later ones may be delivered twice.
 const MAX_OVERLAP_NOTIFICATIONS: usize = 1024;
 
-/// A wish to hear of changes, and what has come of it.
+/// The wanted subscription to one server, and the requests that implement it.
 pub(super) struct ListenSubscription {
-    /// The lists to hear of.
+    /// The list-change members of the filter.
     lists: Map<String, Value>,
-    /// Whether the server can be asked.
+    /// Whether the server supports `subscriptions/listen`.
     is_known: bool,
-    /// What is heard now.
+    /// The acknowledged request.
     current: Option<ListenRequest>,
-    /// What takes its place once it is acknowledged.
+    /// The request that replaces it once it is acknowledged.
     next: Option<ListenRequest>,
-    /// What was heard before, and until when it is kept.
+    /// The ID of the replaced request, and the time at which it is cancelled.
     old: Option<(u64, Instant)>,
     said: OverlapNotifications,
-    /// When it is made anew.
+    /// Time of the next request, if one is needed.
     due: Option<Instant>,
     pause: Duration,
 }
 
-/// Notifications that came on one of two requests meanwhile, and not yet on the other: whether on the old one,
-/// and a digest. They may be long and many.
+/// Notifications received on only one of two overlapping requests: whether on the old one, and a
+/// digest, because notifications may be long and many.
 #[derive(Default)]
 struct OverlapNotifications {
     heard: Vec<(bool, u64)>,
@@ -83,7 +84,7 @@ struct OverlapNotifications {
 }
 
 impl OverlapNotifications {
-    /// Whether a notification has come on the other request before. If it has not, it is remembered.
+    /// Whether a notification was already received on the other request. Remembers it otherwise.
     fn is_repeated(&mut self, is_old: bool, (method, params): (&str, &Raw)) -> bool {
         let digest = self.hasher.hash_one((method, params.bytes()));
         let twin = self.heard.iter().position(|other| *other == (!is_old, digest));
@@ -98,27 +99,27 @@ impl OverlapNotifications {
     }
 }
 
-/// A request that stays open, and is over when it is answered.
+/// An open `subscriptions/listen` request; a response ends it.
 struct ListenRequest {
     id: u64,
     since: Instant,
     answer: oneshot::Receiver<RequestOutcome>,
-    /// What it is to hear of; what it does, once that is known.
+    /// The requested subjects; once acknowledged, only the confirmed ones.
     subjects: Vec<SubscriptionSubject>,
 }
 
-/// What has to be done about a subscription.
+/// The next action on a subscription.
 pub(super) enum ListenEvent {
     Make,
-    /// The new one has not been acknowledged.
+    /// The new request was not acknowledged in time.
     Late,
-    /// The old one is not needed any more.
+    /// The overlap is over: the old request can be cancelled.
     Retire,
-    /// One is over, with this answer.
+    /// A request ended with this outcome.
     Over(ListenSlot, RequestOutcome),
 }
 
-/// One of the two requests there may be.
+/// The request that an event is about.
 #[derive(Clone, Copy)]
 pub(super) enum ListenSlot {
     Current,
@@ -126,7 +127,7 @@ pub(super) enum ListenSlot {
 }
 
 impl ListenSubscription {
-    /// A subscription to every kind of change the server says it announces.
+    /// Creates a subscription to all list changes that the server declares in its capabilities.
     pub(super) fn wanted_filter(session: &Session, described: &ServerDescription) -> Self {
         let lists = filter_params(described);
         let is_known = session.version.era() == Era::Modern;
@@ -143,7 +144,7 @@ impl ListenSubscription {
         }
     }
 
-    /// Takes note that there may be other resources and tasks to hear of.
+    /// Schedules a new request if subscriptions to resources or tasks have changed.
     pub(super) fn sync(&mut self, watched: &mut Subscriptions) {
         if !self.is_known {
             let message = "the server does not know `subscriptions/listen`";
@@ -154,7 +155,7 @@ impl ListenSubscription {
         }
     }
 
-    /// What has to be done next; waits for ever if nothing has.
+    /// Waits for the next event; forever if there is none.
     pub(super) async fn next(&mut self) -> ListenEvent {
         let due = self.due.filter(|_| self.next.is_none());
         let late = self.next.as_ref().map(|next| next.since + ACKNOWLEDGING);
@@ -168,7 +169,7 @@ impl ListenSubscription {
         }
     }
 
-    /// Makes the subscription with a request of this id, unless it is what it should be.
+    /// Opens a request with this ID, unless the current one has the same filter.
     pub(super) fn open_request(
         &mut self,
         session: &mut Session,
@@ -201,7 +202,7 @@ impl ListenSubscription {
         self.next = Some(ListenRequest { id, since: Instant::now(), answer, subjects });
     }
 
-    /// What is asked for.
+    /// The parameters of the request.
     fn params(&self, subjects: &[SubscriptionSubject], session: &Session) -> Raw {
         let mut wishes = self.lists.clone();
         let (mut uris, mut tasks) = (Vec::new(), Vec::new());
@@ -218,15 +219,15 @@ impl ListenSubscription {
             }
         }
         let params = Raw::from_value(&json!({ "notifications": Value::Object(wishes) }));
-        // Servers speak of tasks only to those who say that they know them.
+        // Servers send task notifications only to clients that declare the tasks extension.
         match is_about_tasks {
             true => params.with("_meta", &session.client_meta().with_tasks()),
             false => params,
         }
     }
 
-    /// Takes an acknowledgement of a subscription, or of a part of it. Returns whether there was no
-    /// subscription before: list changes up to now were not announced.
+    /// Handles the acknowledgement of the new request, which may confirm only some of its subjects.
+    /// Returns whether it is the first subscription: earlier list changes were not notified.
     pub(super) fn acknowledged(
         &mut self,
         session: &mut Session,
@@ -255,10 +256,11 @@ impl ListenSubscription {
         ItemKind::ALL.iter().copied().filter(|kind| self.lists.contains_key(change_key(*kind)))
     }
 
-    /// The server has not acknowledged it in time. It may do what it was asked all the same.
+    /// Handles a missing acknowledgement. The request stays open, since the server may still send
+    /// notifications.
     pub(super) fn late(&mut self, session: &mut Session, watched: &mut Subscriptions) {
         let Some(mut next) = self.next.take() else { return };
-        // Whoever wants one of them again has it asked for again.
+        // A later subscription to one of them opens a new request.
         next.subjects.clear();
         session.settle(next.id);
         let message = "the server did not acknowledge the subscription";
@@ -272,7 +274,7 @@ impl ListenSubscription {
         self.sync(watched);
     }
 
-    /// Ends what is heard now, in a moment.
+    /// Schedules the end of the current request, after the overlap.
     fn close(&mut self, session: &mut Session) {
         if let Some(current) = self.current.take() {
             self.retire(session);
@@ -280,7 +282,7 @@ impl ListenSubscription {
         }
     }
 
-    /// Whether something was heard already: on one of two requests that are open for a moment.
+    /// Whether a notification was already received on the other of two overlapping requests.
     pub(super) fn repeats(&mut self, notification: &Notification) -> bool {
         let (Some((old, _)), Some(params)) = (self.old, &notification.params) else { return false };
         let id = params.get("_meta").and_then(|it| it.get(SUBSCRIPTION_ID)?.as_u64());
@@ -288,7 +290,7 @@ impl ListenSubscription {
         self.said.is_repeated(id == Some(old), notification)
     }
 
-    /// Ends what was heard before.
+    /// Cancels the replaced request.
     pub(super) fn retire(&mut self, session: &mut Session) {
         self.said = OverlapNotifications::default();
         if let Some((id, _)) = self.old.take() {
@@ -296,7 +298,8 @@ impl ListenSubscription {
         }
     }
 
-    /// One is over: made again after a pause, unless the server does not know how.
+    /// Handles the end of a request. It is opened again after a pause, unless the server does not
+    /// support it.
     pub(super) fn over(
         &mut self,
         which: ListenSlot,
@@ -319,7 +322,7 @@ impl ListenSubscription {
                 };
             }
             (ListenSlot::Next, _) => watched.request_again(),
-            // The one that comes asks for the same.
+            // The next request has the same subjects.
             (ListenSlot::Current, _) if self.next.is_some() => return,
             (ListenSlot::Current, _) => watched.on_session_lost(),
         }
@@ -339,7 +342,7 @@ impl ListenSubscription {
     }
 }
 
-/// The answer with which a subscription is over; never, if there is none.
+/// Waits for the outcome of a request; forever if there is none.
 async fn over(standing: &mut Option<ListenRequest>) -> RequestOutcome {
     match standing {
         Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(closed_error())),
@@ -347,9 +350,9 @@ async fn over(standing: &mut Option<ListenRequest>) -> RequestOutcome {
     }
 }
 
-/// What a server says it will tell.
+/// The acknowledgement of a subscription.
 struct Acknowledgement {
-    /// Of which request, if it says so.
+    /// The request ID, if the server sent one.
     id: Option<u64>,
     subjects: BTreeSet<SubscriptionSubject>,
 }
@@ -375,7 +378,7 @@ fn not_honoured() -> RpcError {
     RpcError::new(code::INVALID_PARAMS, message)
 }
 
-/// The kinds of change that a server says it announces, as the protocol asks for them.
+/// The filter for the list changes that a server declares in its capabilities.
 fn filter_params(described: &ServerDescription) -> Map<String, Value> {
     let capabilities = described.capabilities.as_ref();
     let announces = |what: &str| {
@@ -390,7 +393,7 @@ fn filter_params(described: &ServerDescription) -> Map<String, Value> {
         .collect()
 }
 
-/// The key that asks for list changes of a kind.
+/// The filter member for list changes of a kind.
 fn change_key(kind: ItemKind) -> &'static str {
     match kind {
         ItemKind::Tool => "toolsListChanged",

@@ -25,8 +25,8 @@ use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::protocol::Era;
 
-/// Maximum size of a notification that is broadcast. It stays in memory until the slowest receiver
-/// has read it; broadcast are list changes and log messages.
+/// Maximum size of a broadcast notification, such as a list change or a log message. It stays in
+/// memory until the slowest receiver has read it.
 const MAX_TOLD_BYTES: usize = 1024 * 1024;
 
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";

@@ -1,4 +1,5 @@
-//! Resources and tasks that somebody wants to hear of: who holds each, and what the server was asked.
+//! The table of resource and task subscriptions of one server: their holders, and the state of each
+//! on the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,57 +14,57 @@ use crate::name::MAX_URI_BYTES;
 use crate::principal::{FairShare, Principal, Requester};
 use crate::protocol::code;
 
-/// Resources and tasks of one server that are watched. Each costs the server and us a little. One
-/// principal gets half of them if it is alone, and less while others watch some.
+/// Limit of resources and tasks with a subscription on one server: each takes memory here and on
+/// the server. One principal gets half of them if it is alone, and less while others hold some.
 const MAX_WATCHED: usize = 20_000;
 
-/// Bytes of their names, as a request writes them. A server of 2026-07-28 is asked for all of them in one
-/// request, and repeats them in one notification, either of which may have 16 MiB.
+/// Limit of the bytes of their names as JSON. A modern server receives all of them in one request
+/// and repeats them in one notification, each limited to 16 MiB.
 const MAX_WATCHED_BYTES: usize = 12 * 1024 * 1024;
 
-/// What came of a wish to hear of something.
+/// The result of a subscription request.
 pub(in crate::connection) type SubscribeResult = Result<Result<SubscriptionGuard, RpcError>, Error>;
 
-/// Something to ask a server of the older generation for.
+/// A subscription request to a legacy server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::connection) enum SubscribeOp {
     Subscribe,
     Unsubscribe,
 }
 
-/// All resources and tasks of a server that somebody wants to hear of. It outlives conversations with
-/// the server: what is held is asked for in each.
+/// All resource and task subscriptions of a server. The table outlives sessions: held subscriptions
+/// are renewed in each.
 pub(in crate::connection) struct Subscriptions {
     entries: BTreeMap<SubscriptionSubject, SubscriptionEntry>,
-    /// Those about which the server may have to be asked something.
+    /// Entries that may need a request to the server.
     open: BTreeSet<SubscriptionSubject>,
     holds: HoldSender,
-    /// The entries of each principal.
+    /// Entries per principal.
     share: FairShare,
-    /// The bytes of their names.
+    /// Bytes of names per principal.
     share_of_bytes: FairShare,
 }
 
 struct SubscriptionEntry {
-    /// The principal that wanted it first, whose share it uses.
+    /// The principal of the first subscriber, whose share the entry uses.
     principal: Principal,
-    /// The client or clients that wanted it since it was watched.
+    /// All clients that have subscribed to it.
     requester: Requester,
     holders: usize,
     waiting: Vec<oneshot::Sender<SubscribeResult>>,
     stage: SubscriptionState,
 }
 
-/// What the server was asked, in this conversation.
+/// The state of a subscription in the current session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SubscriptionState {
     Unasked,
     Asked,
-    /// It says when it changes.
+    /// Subscribed: the server sends updates.
     Heard,
-    /// It does not want to, although it did once.
+    /// Rejected by the server, although it is held from before.
     Refused,
-    /// It has been asked to stop.
+    /// An unsubscribe request is in flight.
     Leaving,
 }
 
@@ -85,7 +86,7 @@ impl SubscriptionEntry {
 }
 
 impl Subscriptions {
-    /// Nothing is watched. Whoever holds something says there when that is over.
+    /// Creates an empty table. Guards report their end through `holds`.
     pub(in crate::connection) fn new(holds: HoldSender) -> Self {
         let (entries, open) = (BTreeMap::new(), BTreeSet::new());
         let share = FairShare::new(MAX_WATCHED);
@@ -93,17 +94,17 @@ impl Subscriptions {
         Self { entries, open, holds, share, share_of_bytes }
     }
 
-    /// Whether nothing is held and nobody waits.
+    /// Whether there are no subscriptions, held or pending.
     pub(in crate::connection) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether the server has to be asked something.
+    /// Whether the server may need a request.
     pub(in crate::connection) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Somebody wants to hear of something: at once if that is so already.
+    /// Adds a subscriber. It gets its guard at once if the server is subscribed to already.
     pub(in crate::connection) fn subscribe(
         &mut self,
         subject: SubscriptionSubject,
@@ -132,13 +133,13 @@ impl Subscriptions {
         }
     }
 
-    /// Whether a principal may watch something more.
+    /// Whether a principal may add a subscription.
     fn admits(&self, subject: &SubscriptionSubject, principal: &Principal) -> bool {
         self.share.admits(principal)
             && self.share_of_bytes.admits_many(principal, written_bytes(subject))
     }
 
-    /// Somebody says what becomes of something that they hold.
+    /// Handles the begin or end of a hold.
     pub(in crate::connection) fn settle(&mut self, hold: HoldChange) {
         match hold {
             HoldChange::Begun(subject, requester) => self.hold(subject, &requester),
@@ -146,8 +147,7 @@ impl Subscriptions {
         }
     }
 
-    /// Somebody holds something that the server may not have been asked for. There is no bound: they
-    /// held it before, and of another connection.
+    /// Adds a holder without a limit check: the subscription existed on a previous connection.
     fn hold(&mut self, subject: SubscriptionSubject, requester: &Requester) {
         let entry = self.entry(&subject, requester);
         entry.holders += 1;
@@ -157,7 +157,7 @@ impl Subscriptions {
         }
     }
 
-    /// Somebody does not hold something any more.
+    /// Removes a holder.
     fn release(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.holders = entry.holders.saturating_sub(1);
@@ -168,7 +168,7 @@ impl Subscriptions {
             SubscriptionState::Heard => {
                 self.open.insert(subject.clone());
             }
-            // The answer is on its way, and finds nobody.
+            // The response in flight settles the entry.
             SubscriptionState::Asked | SubscriptionState::Leaving => {}
             SubscriptionState::Unasked | SubscriptionState::Refused => self.remove(subject),
         }
@@ -188,7 +188,7 @@ impl Subscriptions {
         entry
     }
 
-    /// The requester on whose behalf the server is asked about something.
+    /// The requester on whose behalf a subscription is requested.
     pub(in crate::connection) fn requester(
         &self,
         subject: &SubscriptionSubject,
@@ -196,8 +196,8 @@ impl Subscriptions {
         self.entries.get(subject).map(|entry| entry.requester.clone())
     }
 
-    /// The requester on whose behalf the server is asked about everything at once; `None` if nothing
-    /// is watched.
+    /// The requester on whose behalf all subscriptions are requested in one request; `None` if
+    /// there are none.
     pub(in crate::connection) fn requester_of_all(&self) -> Option<Requester> {
         let mut requesters = self.entries.values().map(|entry| &entry.requester);
         let first = requesters.next()?.clone();
@@ -211,14 +211,14 @@ impl Subscriptions {
         }
     }
 
-    /// A conversation begins, in which nothing has been asked.
+    /// Starts a new session, in which nothing is subscribed to yet.
     pub(in crate::connection) fn begin(&mut self) {
         self.remove_unwanted();
         self.entries.values_mut().for_each(|entry| entry.stage = SubscriptionState::Unasked);
         self.open = self.entries.keys().cloned().collect();
     }
 
-    /// What the server is asked for next, if it is asked for one after the other.
+    /// The next request to a legacy server, which has one request per subscription.
     pub(in crate::connection) fn next_op(&mut self) -> Option<(SubscriptionSubject, SubscribeOp)> {
         while let Some(subject) = self.open.pop_first() {
             let Some(entry) = self.entries.get_mut(&subject) else { continue };
@@ -238,7 +238,7 @@ impl Subscriptions {
         None
     }
 
-    /// Everything the server is to be asked for, if it is asked for all at once, in order.
+    /// All subjects for the one request to a modern server, in order.
     pub(in crate::connection) fn all(&mut self) -> Vec<SubscriptionSubject> {
         self.open.clear();
         self.remove_unwanted();
@@ -253,8 +253,8 @@ impl Subscriptions {
         asked.map(|(subject, _)| subject.clone()).collect()
     }
 
-    /// Refuses the names that do not fit into one request. Holds of an earlier connection are not bounded
-    /// before.
+    /// Rejects the names that do not fit into one request: holds of a previous connection were
+    /// added without a limit check.
     fn refuse_excess(&mut self) {
         let mut bytes = 0;
         let asked = self.entries.iter();
@@ -267,12 +267,12 @@ impl Subscriptions {
         excess.iter().for_each(|subject| self.on_refused(subject, &Err(too_many())));
     }
 
-    /// What was asked for got no answer, and has to be asked for again.
+    /// Marks subscriptions as not requested after a request that got no response.
     pub(in crate::connection) fn request_again(&mut self) {
         self.reopen(|stage| stage == SubscriptionState::Asked);
     }
 
-    /// The server says nothing any more of all it was asked for.
+    /// Marks all subscriptions as not requested, because the server sends no more updates.
     pub(in crate::connection) fn on_session_lost(&mut self) {
         self.reopen(|stage| matches!(stage, SubscriptionState::Asked | SubscriptionState::Heard));
     }
@@ -286,19 +286,19 @@ impl Subscriptions {
         }
     }
 
-    /// The server does not do what it was asked last.
+    /// Rejects the subscriptions of the last request, with the reason.
     pub(in crate::connection) fn on_timeout(&mut self, why: &Result<RpcError, Error>) {
         self.refuse_all(why, |entry| entry.stage == SubscriptionState::Asked);
     }
 
-    /// The server says from now on what becomes of something.
+    /// Handles the confirmation of a subscription.
     pub(in crate::connection) fn on_subscribed(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.stage = SubscriptionState::Heard;
         self.respond(subject);
     }
 
-    /// The server does not say what becomes of something.
+    /// Handles the rejection of a subscription.
     pub(in crate::connection) fn on_refused(
         &mut self,
         subject: &SubscriptionSubject,
@@ -308,14 +308,14 @@ impl Subscriptions {
         for reply in entry.waiting.drain(..) {
             let _ = reply.send(why.clone().map(Err));
         }
-        // Those who hold it keep it: it may be there again the next time.
+        // Holders keep it: the next session requests it again.
         entry.stage = SubscriptionState::Refused;
         if entry.holders == 0 {
             self.remove(subject);
         }
     }
 
-    /// The server does not say any more what becomes of something.
+    /// Handles the response to an unsubscribe request.
     pub(in crate::connection) fn on_unsubscribed(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         entry.stage = SubscriptionState::Unasked;
@@ -326,7 +326,7 @@ impl Subscriptions {
         }
     }
 
-    /// Nothing can be asked: tells those who wait why.
+    /// Fails all pending subscribers: the server does not support subscriptions.
     pub(in crate::connection) fn fail(&mut self, why: &Result<RpcError, Error>) {
         self.refuse_all(why, |entry| !entry.waiting.is_empty());
     }
@@ -341,13 +341,13 @@ impl Subscriptions {
         subjects.iter().for_each(|subject| self.on_refused(subject, why));
     }
 
-    /// Gives what is heard of to those who wait for it.
+    /// Gives guards to the pending subscribers.
     fn respond(&mut self, subject: &SubscriptionSubject) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..).filter(|reply| !reply.is_closed()) {
             entry.holders += 1;
             let (subject, holds) = (subject.clone(), self.holds.clone());
-            // If they are gone by now, it is released like any other.
+            // If the subscriber is gone, the dropped guard releases the hold.
             let _ = reply.send(Ok(Ok(SubscriptionGuard { subject, holds })));
         }
         if entry.holders == 0 {
@@ -364,7 +364,7 @@ impl Subscriptions {
     }
 }
 
-/// Bytes of the name of something, as a request writes it among others.
+/// Bytes of a name as JSON, with its separator.
 fn written_bytes(subject: &SubscriptionSubject) -> usize {
     Raw::from_string(subject.name()).bytes().len() + 1
 }

@@ -73,7 +73,7 @@ impl Default for HttpOptions {
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     shared: Arc<ClientShared>,
-    /// The gateways behind the server it is for.
+    /// The gateways behind the server of this client.
     gateways: Option<Arc<GatewayIds>>,
 }
 
@@ -84,7 +84,7 @@ struct ClientShared {
     process: Option<ClientProcess>,
 }
 
-/// The process that sends requests, which gateways are told.
+/// The process that sends requests, for the chain header.
 #[derive(Clone)]
 pub(crate) struct ClientProcess {
     pub(crate) chain: Chain,
@@ -107,7 +107,7 @@ impl HttpClient {
         Self::of_process(options, None)
     }
 
-    /// A client as the options say, for a process.
+    /// Creates a client for a process.
     pub(crate) fn of_process(
         options: &HttpOptions,
         process: Option<ClientProcess>,
@@ -127,7 +127,7 @@ impl HttpClient {
         Ok(Self { shared: Arc::new(shared), gateways: None })
     }
 
-    /// The same client for one server, to note the gateways behind it.
+    /// The same client for one server, to record the gateways behind it.
     pub(in crate::transport) fn for_server(self) -> Self {
         let gateways = self.shared.process.as_ref().map(|process| process.gateways.register());
         Self { gateways, ..self }
@@ -143,17 +143,17 @@ impl HttpClient {
         &self.shared.detours
     }
 
-    /// The processes that a request comes through, this one included, as a header says it.
+    /// The chain header of a request: the processes that it came through, and this one.
     pub(in crate::transport) fn chain(&self, path: &RequestPath) -> Option<HeaderValue> {
         let process = self.shared.process.as_ref()?;
         HeaderValue::from_str(&process.chain.request_header(path)).ok()
     }
 
-    /// Notes the gateways that a response leads to.
+    /// Records the gateways in a response.
     ///
     /// # Errors
     ///
-    /// When this process is one of them.
+    /// If this process is one of them.
     pub(in crate::transport) fn note_gateways(&self, headers: &HeaderMap) -> Result<(), LoopError> {
         let (Some(process), Some(server)) = (&self.shared.process, &self.gateways) else {
             return Ok(());
@@ -163,7 +163,7 @@ impl HttpClient {
         Ok(())
     }
 
-    /// How the user can trust another certificate authority.
+    /// Hint for the user on how to trust another certificate authority.
     pub(in crate::transport) fn root_certificates_hint(&self) -> Option<&str> {
         self.shared.root_certificates_hint.as_deref()
     }

@@ -100,7 +100,8 @@ impl Exchange {
         };
         if response.status().is_success() && self.client.note_gateways(response.headers()).is_err()
         {
-            // Its lists hold what this process offers itself: they would grow with each request.
+            // The lists of such a server contain this process's own items, and would grow with each
+            // request.
             let error = error::leads_back(self.target.address.url());
             return Some(ExchangeEvent::Came(InboundEvent::Closed(error)));
         }

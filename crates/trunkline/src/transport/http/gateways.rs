@@ -1,8 +1,8 @@
-//! The gateways that the servers of this process lead to, as their responses tell (CON-16).
+//! The gateways behind the servers of this process, as their responses report them (CON-16).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The gateways behind one server, by id. They count for as long as this is kept.
+/// The IDs of the gateways behind one server, recorded while the client for the server exists.
 pub(super) type GatewayIds = Mutex<Vec<Box<str>>>;
 
 /// The gateways behind all servers of a process. Clones share them.
@@ -10,7 +10,7 @@ pub(super) type GatewayIds = Mutex<Vec<Box<str>>>;
 pub(crate) struct ReachableGateways(Arc<Mutex<Vec<Weak<GatewayIds>>>>);
 
 impl ReachableGateways {
-    /// A place for the gateways behind another server.
+    /// Adds a server, with no gateways yet.
     pub(super) fn register(&self) -> Arc<GatewayIds> {
         let ids = Arc::default();
         let mut servers = lock(&self.0);
@@ -19,7 +19,7 @@ impl ReachableGateways {
         ids
     }
 
-    /// The ids of all of them.
+    /// The IDs of all gateways.
     pub(crate) fn ids(&self) -> Vec<Box<str>> {
         let servers: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         let mut ids: Vec<_> = servers.iter().flat_map(|server| lock(server).clone()).collect();

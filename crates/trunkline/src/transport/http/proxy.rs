@@ -20,8 +20,8 @@ pub struct Proxies {
     pub https: Option<Secret>,
     /// Hosts that are reached directly, in the format of the variable `NO_PROXY`.
     pub no_proxy: Option<Box<str>>,
-    /// Whether `localhost` and loopback addresses go through them too. By default they do not, as in Go
-    /// and in browsers: to a proxy on another machine they are that machine.
+    /// Whether `localhost` and loopback addresses use the proxies too. By default they do not, as
+    /// in Go and in browsers: a proxy on another machine would connect to itself.
     pub for_loopback: bool,
 }
 
@@ -81,7 +81,7 @@ fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// The address of a proxy. It is often written without its scheme.
+/// The URL of a proxy, which is often written without a scheme.
 fn proxy_address(address: &Secret, purpose: &str) -> Result<String, Error> {
     let written = address.expose();
     let url = match Url::parse(written) {
@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(proxy_before("proxy", "*", "http://a.example/"), None);
     }
 
-    /// Seen: with `HTTP_PROXY` and without `NO_PROXY`, a server at 127.0.0.1 was asked of the proxy.
+    /// Regression: with `HTTP_PROXY` and without `NO_PROXY`, a server at 127.0.0.1 was requested
+    /// through the proxy.
     #[test]
     fn this_machine_is_reached_without_a_proxy_unless_it_is_configured() {
         let addresses = [

@@ -35,7 +35,7 @@ pub(in crate::transport) struct HttpRequest {
     pub(in crate::transport) headers: Arc<HeaderMap>,
     /// The message whose method, name and parameters are repeated in headers of this request only.
     pub(in crate::transport) about: Option<MessageKind>,
-    /// The processes that its message has come through.
+    /// The processes that the message came through.
     pub(in crate::transport) path: RequestPath,
     pub(in crate::transport) body: Bytes,
 }
@@ -130,7 +130,7 @@ impl HttpClient {
             && is_on_the_way
             && error.is_connect()
         {
-            // Without the user and the password of the proxy.
+            // Without the credentials of the proxy.
             let host = proxy.uri().host().unwrap_or_default();
             let port = proxy.uri().port().map(|port| format!(":{port}")).unwrap_or_default();
             return explained.with_hint(format!(
@@ -164,7 +164,7 @@ impl HttpClient {
         tokio::select! {
             response = self.pool().request(sent) => {
                 let response = response.map_err(|error| self.explain(address, &error))?;
-                // The buffer of the connection lets nearly twice as much pass.
+                // The buffer of the connection accepts nearly twice as much.
                 match head_bytes(response.headers()) > MAX_HEAD_BYTES {
                     true => Err(error::head_too_large(&origin(address.url()))),
                     false => Ok(response.into_parts()),

@@ -202,7 +202,8 @@ fn only_so_many_are_watched() {
     assert_eq!(table.errand(), None);
 }
 
-/// Seen: 3,000 URIs of 7.5 KiB made a request of 22.5 MB, and its acknowledgement was dropped.
+/// Regression: 3,000 URIs of 7.5 KiB made a request of 22.5 MB, and its acknowledgement was
+/// dropped.
 #[test]
 fn only_so_many_bytes_are_watched() {
     let mut table = Table::new();
@@ -216,14 +217,14 @@ fn only_so_many_bytes_are_watched() {
     assert!((MAX_WATCHED_BYTES / 2 - 8200..MAX_WATCHED_BYTES / 2).contains(&bytes(&mut table)));
     let other = bearer("bob");
     assert!(table.want_for(&other, &uri(9999)).try_recv().is_err(), "another principal gets in");
-    // Holds of an earlier connection come back, and do not make the request too long.
+    // Holds of a previous connection are added again, and do not make the request too long.
     for at in 3000..6000 {
         let subject = SubscriptionSubject::resource(&uri(at));
         table.watched.settle(HoldChange::Begun(subject, other.clone()));
     }
     assert!((MAX_WATCHED_BYTES - 8200..=MAX_WATCHED_BYTES).contains(&bytes(&mut table)));
     drop(given);
-    // Escapes count as they are written.
+    // Escapes count as bytes of the request.
     let mut table = Table::new();
     let given: Vec<_> =
         (0..3000).map(|at| table.want(&format!("{at}{}", "\u{1}".repeat(2000)))).collect();
