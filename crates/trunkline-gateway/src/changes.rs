@@ -1,7 +1,7 @@
-//! What changes behind the gateway, and who wants to hear of it.
+//! Notifies clients of list changes and resource updates of upstream servers.
 //!
-//! One task listens to all servers and to the catalog, and says what that means for each scope that
-//! somebody listens in. Each listener takes from it what it asked for.
+//! One task receives the notifications of all servers and the changes of the catalog, and derives
+//! the list changes of each scope with a listener. Each listener filters by its subscription.
 
 mod upstream;
 mod resource_subscriptions;
@@ -32,16 +32,17 @@ use trunkline::protocol::ELICITATION_COMPLETE;
 use crate::request::panics;
 use upstream::sync_listeners;
 
-/// Changes that a listener may be behind before it is told that everything may have changed.
+/// Changes that a listener may lag behind before it is notified that everything may have changed.
 const MAX_BEHIND: usize = 1024;
 
-/// Changes that follow each other quickly are one.
+/// Time within which successive changes are merged into one.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The pause before listening begins anew after a panic, so that one that repeats takes no processor.
+/// Pause before the task restarts after a panic, so that a repeated panic does not use all of a
+/// CPU.
 const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// The lists that clients are told about.
+/// The lists whose changes are notified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListKinds {
     pub(crate) tools: bool,
@@ -78,7 +79,7 @@ impl ListKinds {
         }
     }
 
-    /// The notifications that say so.
+    /// The `list_changed` notifications of these lists.
     fn notifications(self) -> impl Iterator<Item = Notification> {
         let named = [
             (self.tools, "notifications/tools/list_changed"),
@@ -92,42 +93,41 @@ impl ListKinds {
     }
 }
 
-/// Something that changed.
+/// A change that listeners receive.
 #[derive(Clone, Debug)]
 enum Change {
-    /// Lists, as one scope shows them.
+    /// Changed lists of one scope.
     Lists { scope: Arc<CallerScope>, lists: ListKinds },
-    /// The connection to a server, which is another one if its entry was changed, or who has it now.
+    /// A server has a new connection, because its entry was changed, or another `share` mode.
     Connected(Weak<Connection>, Share),
-    /// A resource, in the words of its server.
+    /// An updated resource, with its upstream URI.
     Resource { server: ServerName, uri: Arc<str>, params: Raw },
 }
 
-/// Where lines of a server's log go that belong to no request, that a visit is over, and what the
-/// protocol does not know.
+/// Receives log messages without a request, completed URL elicitations, and custom notifications.
 pub(crate) type LogSink = Arc<dyn Fn(&ServerName, &ServerNotification) + Send + Sync>;
 
-/// All that is heard of changes. Clones are the same.
+/// Distributes changes to all listeners. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct ChangeHub {
     told: broadcast::Sender<Change>,
     scopes: Arc<Mutex<HashMap<Arc<CallerScope>, ScopeDigest>>>,
-    /// Lists that are being asked for because their servers say that they have changed.
+    /// Lists that are being requested after a `list_changed` notification.
     incoming: Arc<Mutex<HashSet<(ServerName, ItemKind)>>>,
     log: LogSink,
 }
 
-/// A scope that somebody listens in, and what its lists were.
+/// A scope with listeners, and digests of its lists.
 struct ScopeDigest {
     listeners: usize,
     digests: [u64; ItemKind::ALL.len()],
 }
 
-/// Somebody who listens. Dropping it ends that.
+/// A task that is aborted when this is dropped.
 pub(crate) struct TaskGuard(AbortHandle);
 
 impl TaskGuard {
-    /// Ends a task when it is dropped.
+    /// Creates the guard of a task.
     pub(crate) fn of(task: &JoinHandle<()>) -> Self {
         Self(task.abort_handle())
     }
@@ -139,14 +139,14 @@ impl Drop for TaskGuard {
     }
 }
 
-/// What has been heard for somebody who has not been told yet.
+/// A listener that already collects changes, and does not forward them yet.
 pub(crate) struct PendingListener {
     scope: ScopeGuard,
     told: broadcast::Receiver<Change>,
 }
 
 impl PendingListener {
-    /// Tells somebody of changes for as long as what is returned is held.
+    /// Forwards changes as notifications while the returned guard is held.
     pub(crate) fn tell(
         self,
         wanted: ListKinds,
@@ -180,7 +180,7 @@ impl PendingListener {
                     }
                     Ok(Change::Lists { scope: changed, lists }) if changed == scope.scope => lists,
                     Ok(Change::Lists { .. }) => continue,
-                    // It has missed some: all may have changed.
+                    // Changes were missed, so any list or resource may have changed.
                     Err(RecvError::Lagged(_)) => {
                         for (server, uri, address) in subscriptions.all() {
                             if scope.may_hear_of(&server, &uri) {
@@ -201,14 +201,14 @@ impl PendingListener {
 }
 
 impl ChangeHub {
-    /// Begins to listen to the servers of a host, for as long as the host lives and what is returned
-    /// beside the changes is held.
+    /// Starts the task that listens to the servers of a host. It ends with the host or with the
+    /// returned guard.
     pub(crate) fn of(host: &Host, log: LogSink) -> (Self, TaskGuard) {
         let told = broadcast::Sender::new(MAX_BEHIND);
         let changes = Self { told, scopes: Arc::default(), incoming: Arc::default(), log };
         let (host, following) = (host.downgrade(), changes.clone());
         let task = tokio::spawn(async move {
-            // A panic costs one change, not all that follow.
+            // A panic loses one change, not all later ones.
             while panics::outcome_of(run(host.clone(), following.clone())).await.is_none() {
                 sleep(PAUSE_AFTER_PANIC).await;
             }
@@ -216,12 +216,12 @@ impl ChangeHub {
         (changes, TaskGuard::of(&task))
     }
 
-    /// Begins to listen for somebody who is told of it a moment later.
+    /// Starts to collect changes for a listener, which are forwarded later.
     pub(crate) fn begin(&self, host: &Host, scope: &CallerScope) -> PendingListener {
         PendingListener { scope: self.watch(host, scope), told: self.told.subscribe() }
     }
 
-    /// Watches the lists of a scope while somebody listens in it.
+    /// Tracks the lists of a scope while it has a listener.
     fn watch(&self, host: &Host, scope: &CallerScope) -> ScopeGuard {
         let mut scopes = lock(&self.scopes);
         let known = scopes.get_key_value(scope).map(|(scope, _)| Arc::clone(scope));
@@ -233,7 +233,7 @@ impl ChangeHub {
         ScopeGuard { scope, host: host.downgrade(), changes: self.clone() }
     }
 
-    /// Looks at every scope in which somebody listens, and says what is different.
+    /// Compares the lists of every scope with a listener, and sends the differences.
     fn compare(&self, host: &Host) {
         let mut scopes = lock(&self.scopes);
         for (scope, watched) in scopes.iter_mut() {
@@ -251,9 +251,9 @@ impl ChangeHub {
         }
     }
 
-    /// A server says that a list of it has changed. Whose list that makes another is found by
-    /// comparing once it is there. Lists that are known are asked for again anyway; one that nobody
-    /// has asked for yet is asked for now, if anybody listens.
+    /// Handles a `list_changed` notification. The affected scopes are found by comparison after the
+    /// list is refreshed. Lists that were requested before are refreshed by their connection;
+    /// others are requested now, if there is a listener.
     fn on_list_change(&self, host: &Host, server: &ServerName, kind: ItemKind) {
         let connection = host.servers().get(server.as_str());
         let Some(connection) = connection.filter(|it| !it.is_loaded(kind)) else { return };
@@ -263,14 +263,14 @@ impl ChangeHub {
         }
         let incoming = Arc::clone(&self.incoming);
         tokio::spawn(async move {
-            // The catalog learns of it when it is there.
+            // The catalog is updated with the list.
             let _ = connection.list_fresh(kind).await;
             lock(&incoming).remove(&key);
         });
     }
 }
 
-/// A scope that is watched for somebody.
+/// Tracks a scope until it is dropped.
 struct ScopeGuard {
     scope: Arc<CallerScope>,
     host: WeakHost,
@@ -295,7 +295,7 @@ impl Drop for ScopeGuard {
     }
 }
 
-/// What the lists of a scope are, in a few bytes.
+/// A digest of each list of a scope.
 fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
     ItemKind::ALL.map(|kind| {
@@ -313,7 +313,7 @@ fn updated(params: &Raw) -> Notification {
     Notification { method, params: Some(params.clone()) }
 }
 
-/// Listens to everything, until the host is gone.
+/// Handles changes of the catalog and notifications of servers, until the host is gone.
 async fn run(host: WeakHost, changes: ChangeHub) {
     let (heard, mut hearing) = mpsc::channel(MAX_BEHIND);
     let mut ears = HashMap::new();
@@ -361,7 +361,7 @@ fn take(changes: &ChangeHub, host: &Host, server: ServerName, said: &ServerNotif
     let Some(params) = &notification.params else { return };
     let Some(uri) = params.get("uri") else { return };
     let Some(uri) = uri.as_str().map(Arc::from) else { return };
-    // What a server of the modern generation says here is about a request of ours.
+    // The `_meta` of a modern server names the subscription of this gateway, not of the client.
     let _ = changes.told.send(Change::Resource { server, uri, params: params.without("_meta") });
 }
 

@@ -1,5 +1,5 @@
-//! Bytes that are kept in memory for clients: so many of all, and of each principal no more than its
-//! share, so that nobody takes the room of others.
+//! Budgets for bytes kept in memory for clients: a total, and a share per principal, so that no
+//! principal uses up the memory of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use trunkline::principal::Principal;
 
-/// A bound on bytes of one kind.
+/// A limit on bytes of one kind.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     total: usize,
     share: usize,
     used: Mutex<UsedBytes>,
-    /// Told whenever bytes are given back.
+    /// Notified whenever bytes are released.
     freed: Notify,
 }
 
@@ -24,16 +24,16 @@ struct UsedBytes {
     by_principal: HashMap<Principal, usize>,
 }
 
-/// There is no room for more bytes of a principal now.
+/// The reason why a reservation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetExhausted {
-    /// The principal has its share.
+    /// The principal has used up its share.
     Share,
-    /// All principals together have everything.
+    /// All principals together have used up the budget.
     Total,
 }
 
-/// Bytes that one principal holds. Dropping it gives them back.
+/// Bytes reserved for one principal. Dropping it releases them.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<ByteBudget>,
@@ -42,17 +42,17 @@ pub(crate) struct Reservation {
 }
 
 impl ByteBudget {
-    /// So many bytes of all principals, of which each may have a share.
+    /// Creates a budget with a total and a share per principal.
     pub(crate) fn new(total: usize, share: usize) -> Arc<Self> {
         Arc::new(Self { total, share, used: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A reservation of no bytes yet.
+    /// An empty reservation.
     pub(crate) fn begin(self: &Arc<Self>, principal: &Principal) -> Reservation {
         Reservation { budget: Arc::clone(self), principal: principal.clone(), bytes: 0 }
     }
 
-    /// A reservation of so many bytes, if there is room for them.
+    /// Reserves bytes within the limits.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         principal: &Principal,
@@ -62,8 +62,8 @@ impl ByteBudget {
         reservation.try_grow(bytes).map(|()| reservation)
     }
 
-    /// A reservation of so many bytes, if the principal then has no more than its share, and no more
-    /// than half of what others leave: there is always room for another principal.
+    /// Reserves bytes if the principal then has at most its share, and at most half of the bytes
+    /// left by others, so that there are always some for another principal.
     pub(crate) fn reserve_half(
         self: &Arc<Self>,
         principal: &Principal,
@@ -79,25 +79,25 @@ impl ByteBudget {
         self.reserve(principal, bytes)
     }
 
-    /// The principal that holds most, if any holds something.
+    /// The principal with the most reserved bytes.
     pub(crate) fn largest(&self) -> Option<Principal> {
         let used = self.lock();
         let largest = used.by_principal.iter().max_by_key(|(_, bytes)| **bytes);
         largest.map(|(principal, _)| principal.clone())
     }
 
-    /// Whether there is room for anything.
+    /// Whether any bytes are left.
     pub(crate) fn has_room(&self) -> bool {
         self.lock().all < self.total
     }
 
-    /// Bytes that are held.
+    /// The reserved bytes of all principals.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.lock().all
     }
 
-    /// A reservation of so many bytes, whether or not there is room for them: they are there already.
+    /// Reserves bytes without a check of the limits: they are in memory already.
     pub(crate) fn take(self: &Arc<Self>, principal: &Principal, bytes: usize) -> Reservation {
         let mut used = self.lock();
         used.all += bytes;
@@ -112,7 +112,7 @@ impl ByteBudget {
 }
 
 impl Reservation {
-    /// Holds more bytes, if there is room for them.
+    /// Reserves more bytes within the limits.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         let mut used = self.budget.lock();
         let own = used.by_principal.get(&self.principal).copied().unwrap_or(0);
@@ -128,7 +128,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Holds more bytes as soon as there is room for them.
+    /// Reserves more bytes, waiting until the limits permit it.
     pub(crate) async fn grow(&mut self, bytes: usize) {
         let budget = Arc::clone(&self.budget);
         loop {
@@ -142,7 +142,7 @@ impl Reservation {
     }
 }
 
-/// Counts messages that wait to be read by clients of one principal.
+/// Counts the unread messages of one principal.
 #[derive(Clone, Debug)]
 pub(crate) struct UnreadMessages {
     budget: Arc<ByteBudget>,
@@ -154,19 +154,19 @@ impl UnreadMessages {
         Self { budget: Arc::clone(budget), principal }
     }
 
-    /// Room for a message of so many bytes, if there is any.
+    /// Reserves the bytes of a message.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Arc<Reservation>, BudgetExhausted> {
         self.budget.reserve_half(&self.principal, bytes).map(Arc::new)
     }
 
-    /// The same message, counted for as long as a part of it is kept anywhere.
+    /// The same message, counted until all slices of it are dropped.
     pub(crate) fn count(&self, message: Bytes) -> Result<Bytes, BudgetExhausted> {
         self.reserve(message.len()).map(|reservation| counted(message, &reservation))
     }
 }
 
-/// The same bytes. They hold a reservation until the last clone of them is dropped: a body cannot say
-/// when it was written, but the transport drops what it has written.
+/// Bytes that hold a reservation until the last clone of them is dropped. A body cannot report when
+/// it was written, but the transport drops the bytes it has written.
 pub(crate) fn counted(bytes: Bytes, reservation: &Arc<Reservation>) -> Bytes {
     Bytes::from_owner(CountedBytes { bytes, _reservation: Arc::clone(reservation) })
 }

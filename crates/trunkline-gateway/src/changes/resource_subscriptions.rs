@@ -1,4 +1,4 @@
-//! The resources that somebody wants to hear of, and who tells of each.
+//! The resource subscriptions of one client, and the upstream connection that notifies of each.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +14,14 @@ use trunkline::protocol::code;
 use super::{lock, updated};
 use crate::request::errors::invalid;
 
-/// Resources one client may want to hear of.
+/// Limit of resource subscriptions per client.
 pub(crate) const MAX_ADDRESSES: usize = 1000;
 
-/// Bytes of their URIs, as the client and as the server writes them.
+/// Limit on the bytes of their URIs, exposed and upstream.
 const MAX_ADDRESS_BYTES: usize = 2 * 1024 * 1024;
 
-/// Wants what somebody wants to hear of a server from the connection of now, if they have it from
-/// another one, of one of these tellers.
+/// Moves a client's subscriptions to the current connection of a server, if they are on another
+/// connection of one of these sources.
 pub(crate) fn resubscribe(
     subscriptions: &Arc<ResourceSubscriptions>,
     (connection, teller): (&Arc<Connection>, NotificationSource),
@@ -33,20 +33,19 @@ pub(crate) fn resubscribe(
     }
 }
 
-/// Who tells of a resource.
+/// The kind of server that sends the updates of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotificationSource {
-    /// The server that all share.
+    /// The shared server.
     Shared,
-    /// The one that the client has for itself.
+    /// The client's dedicated server.
     Own,
 }
 
 impl NotificationSource {
     pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
 
-    /// Those whose place the server takes that all share. A process of a client's own takes its place
-    /// at the next call.
+    /// The sources that a shared server replaces. A dedicated process replaces it at the next call.
     pub(super) fn before_shared(share: Share) -> &'static [Self] {
         match share {
             Share::PerClient => &[Self::Shared],
@@ -55,29 +54,29 @@ impl NotificationSource {
     }
 }
 
-/// A server, and a resource in its words.
+/// A server and an upstream URI.
 type SubscriptionKey = (ServerName, String);
 
-/// The resources somebody wants to hear of.
+/// The resource subscriptions of a client.
 pub(crate) struct ResourceSubscriptions {
-    /// The client that wants to hear of them.
+    /// The client.
     requester: Requester,
     wanted: Mutex<HashMap<SubscriptionKey, ResourceEntry>>,
     wishes: AtomicU64,
 }
 
 struct ResourceEntry {
-    /// Which wish it is: one that was taken back is not that of whoever wishes the same later.
+    /// Distinguishes a subscription from a later one to the same resource.
     number: u64,
-    /// The address the client knows it by.
+    /// The exposed URI.
     address: String,
     teller: NotificationSource,
-    /// Who takes their place, once they agree: they may tell of something before we know that they do.
+    /// The source that replaces it once it confirms. Updates may arrive before the confirmation.
     next: Option<NotificationSource>,
     connection: Weak<Connection>,
-    /// Keeps the server telling, once it has agreed.
+    /// The upstream subscription, once it is confirmed.
     subscription: Option<ResourceSubscription>,
-    /// How many wait for a server to agree.
+    /// Number of pending requests to the server.
     asking: usize,
 }
 
@@ -88,12 +87,12 @@ impl ResourceEntry {
 }
 
 impl ResourceSubscriptions {
-    /// The resources that a client wants to hear of: none yet.
+    /// Creates an empty set.
     pub(crate) fn of(requester: Requester) -> Self {
         Self { requester, wanted: Mutex::default(), wishes: AtomicU64::default() }
     }
 
-    /// Wants to hear of a resource of a server.
+    /// Subscribes to a resource of a server.
     pub(crate) async fn add(
         &self,
         from: (&Arc<Connection>, NotificationSource),
@@ -108,22 +107,22 @@ impl ResourceSubscriptions {
         Ok(())
     }
 
-    /// Wants to hear of a resource from another connection, if it is still wanted.
+    /// Subscribes on another connection, unless the client has unsubscribed.
     async fn renew(&self, from: (&Arc<Connection>, NotificationSource), uri: String) {
         let Ok(Some(asking)) = self.request(from, uri, None) else { return };
         match asking.subscribed().await {
             Ok(Ok(subscription)) => asking.agreed(subscription),
-            // A server that does not agree now has said so to whoever asked for it.
+            // A rejected renewal leaves the existing subscription as it is.
             Ok(Err(_)) => {}
-            // Another connection takes its place.
+            // Another connection replaces it.
             Err(_) if from.0.is_closed() => {}
-            // Whoever wants to hear of it does not know that it cannot be asked now.
+            // The client got a confirmation before, so it is retried in the background.
             Err(_) => asking.agreed(from.0.resubscribe(&self.requester, &asking.key.1)),
         }
     }
 
-    /// Notes that a server is asked for something; nothing if it has agreed already, or if there is no
-    /// address by which somebody wants it.
+    /// Registers a pending request; `None` if the server has confirmed already, or if there is
+    /// nothing to renew.
     fn request<'a>(
         &'a self,
         (connection, teller): (&'a Arc<Connection>, NotificationSource),
@@ -169,7 +168,7 @@ impl ResourceSubscriptions {
         Ok(Some(PendingSubscribe { subscriptions: self, key, number, connection, teller }))
     }
 
-    /// What is wanted of a server from another connection than this.
+    /// The URIs of subscriptions to the same server on other connections.
     fn of_others(&self, connection: &Arc<Connection>, told: &[NotificationSource]) -> Vec<String> {
         let wanted = lock(&self.wanted);
         let is_other = |server: &ServerName, wanted: &ResourceEntry| {
@@ -181,17 +180,17 @@ impl ResourceSubscriptions {
         others.map(|((_, uri), _)| uri.clone()).collect()
     }
 
-    /// Whether anything is wanted of a server.
+    /// Whether there is a subscription to a server.
     pub(crate) fn has_server(&self, server: &ServerName) -> bool {
         lock(&self.wanted).keys().any(|(known, _)| known == server)
     }
 
-    /// Wants to hear no more of an address.
+    /// Unsubscribes from a resource, by its exposed URI.
     pub(crate) fn remove(&self, address: &str) {
         lock(&self.wanted).retain(|_, wanted| wanted.address != address);
     }
 
-    /// What a client's own server says of a resource, in the words of the client, if the client may hear it.
+    /// Translates an update of a dedicated server to the exposed URI, if the client may receive it.
     pub(crate) fn updated(
         &self,
         (server, may_hear): (&ServerName, &dyn Fn(&str) -> bool),
@@ -201,11 +200,11 @@ impl ResourceSubscriptions {
         let uri = params.get("uri")?;
         let uri = uri.as_str()?;
         let address = self.downstream_uri((server, NotificationSource::Own), &uri)?;
-        // The rules may be others than when it was subscribed to.
+        // The rules may have changed since the subscription.
         if !may_hear(&uri) {
             return None;
         }
-        // What a server of the modern generation says here is about a request of ours.
+        // The `_meta` of a modern server names the subscription of this gateway, not of the client.
         Some(updated(&params.without("_meta").with("uri", &Raw::from_string(&address))))
     }
 
@@ -221,7 +220,7 @@ impl ResourceSubscriptions {
         wanted.filter(tells).map(|wanted| wanted.address.clone())
     }
 
-    /// Every resource that is wanted: its server, its address there, and the one that the client knows.
+    /// All subscriptions: server, upstream URI and exposed URI.
     pub(super) fn all(&self) -> Vec<(ServerName, String, String)> {
         let wanted = lock(&self.wanted);
         let known = wanted.iter().map(|((server, uri), wanted)| (server, uri, &wanted.address));
@@ -229,8 +228,8 @@ impl ResourceSubscriptions {
     }
 }
 
-/// Somebody who waits until a server agrees to tell of something. If nobody does any more and none has
-/// agreed, the wish is forgotten.
+/// A pending request to a server. When the last one is dropped without a confirmation, the
+/// subscription is removed.
 struct PendingSubscribe<'a> {
     subscriptions: &'a ResourceSubscriptions,
     key: SubscriptionKey,
@@ -246,7 +245,7 @@ impl PendingSubscribe<'_> {
         self.connection.subscribe_for(&self.subscriptions.requester, &self.key.1).await
     }
 
-    /// The server tells of it from now on; or need not, if it has been taken back meanwhile.
+    /// Stores a confirmed subscription; drops it if the client has unsubscribed meanwhile.
     fn agreed(&self, subscription: ResourceSubscription) {
         let mut wanted = lock(&self.subscriptions.wanted);
         let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);

@@ -1,4 +1,4 @@
-//! What servers say that all share, heard by one task.
+//! Forwards the notifications of all shared servers to one task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,21 +12,21 @@ use trunkline::name::ServerName;
 
 use super::TaskGuard;
 
-/// Where it goes in what is heard.
+/// The channel to that task.
 type NotificationSender = mpsc::Sender<(ServerName, ServerNotification)>;
 
 pub(super) type UpstreamListeners = HashMap<ServerName, UpstreamListener>;
 
-/// Somebody who hears what one server says.
+/// The listener of one server.
 pub(super) struct UpstreamListener {
     connection: Weak<Connection>,
-    /// Who has the server, when that was last looked at.
+    /// The last known `share` mode.
     share: Share,
     _listening: TaskGuard,
 }
 
-/// Listens to every connection there is, and returns those that are new, and those to servers that
-/// are shared by now, or are no more.
+/// Starts a listener for each connection. Returns connections that are new or whose `share` mode
+/// has changed.
 pub(super) fn sync_listeners(
     ears: &mut UpstreamListeners,
     host: &Host,
@@ -37,7 +37,8 @@ pub(super) fn sync_listeners(
     ears.retain(|name, _| connections.iter().any(|it| it.server().name == *name));
     for connection in connections {
         let server = connection.server();
-        // A connection stays when nothing else is another in the entry of its server.
+        // A change of `share` alone keeps the connection, so the mode is read from the
+        // configuration.
         let server = config.server(server.name.as_str()).unwrap_or(server);
         let (name, share) = (&server.name, server.behaviour.share);
         match ears.get_mut(name).filter(|ear| ear.hears(&connection)) {

@@ -1,4 +1,4 @@
-//! Digests of arguments: what a request that comes back with a state is compared by.
+//! Digests of arguments, which bind a `requestState` to the arguments of its request.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
@@ -6,18 +6,19 @@ use std::hash::{BuildHasher as _, Hash, Hasher as _, RandomState};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use trunkline::message::Raw;
 
-/// Digests arguments under a key that only this gateway has, so that a client cannot look for others of the
-/// same digest. No tree is made of them.
+/// Digests arguments with a key that only this gateway has, so that a client cannot search for
+/// collisions. The arguments are not parsed into a tree.
 #[derive(Clone, Default)]
 pub(crate) struct ArgumentsHasher(RandomState);
 
-/// Digest of arguments. It is the same for those that differ only in the order of members, in white space
-/// and in the way strings are escaped.
+/// A digest of arguments. It does not depend on the order of members, white space, or the escaping
+/// of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArgumentsDigest(u64);
 
 impl ArgumentsHasher {
-    /// The digest of arguments. Those that are nested too deeply to be read count byte for byte.
+    /// The digest of arguments. If they are nested too deeply to be parsed, it is that of their
+    /// bytes.
     pub(crate) fn digest(&self, arguments: &Raw) -> ArgumentsDigest {
         let mut reader = serde_json::Deserializer::from_str(arguments.text());
         let read = ValueDigest(&self.0).deserialize(&mut reader);
@@ -26,13 +27,13 @@ impl ArgumentsHasher {
 }
 
 impl fmt::Display for ArgumentsDigest {
-    /// As sixteen letters.
+    /// As sixteen characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-/// Keeps values of different kinds apart.
+/// Separates values of different JSON types.
 #[derive(Clone, Copy, Hash)]
 enum Kind {
     Text,
@@ -47,7 +48,7 @@ enum Kind {
     Object,
 }
 
-/// Reads one value into its digest.
+/// Deserializes one value into its digest.
 #[derive(Clone, Copy)]
 struct ValueDigest<'k>(&'k RandomState);
 
@@ -105,7 +106,7 @@ impl<'de> Visitor<'de> for ValueDigest<'_> {
         Ok(hasher.finish())
     }
 
-    /// Digests of members are added up, so that their order makes no difference.
+    /// Digests of members are added, so that their order makes no difference.
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
         let (mut count, mut sum) = (0_u64, 0_u64);
         while let Some(member) = members.next_entry_seed(self, self)? {

@@ -121,14 +121,15 @@ impl Session {
         lock(&self.listening).get_or_insert_with(listening);
     }
 
-    /// Whether the client may hear of changes of a resource, in the words of its server, by the rules of now.
+    /// Whether the client may receive updates of a resource, by its upstream URI and the current
+    /// rules.
     pub(crate) fn may_hear_of(&self, server: &ServerName, uri: &str) -> bool {
         self.identity.scope.may_hear_of(&self.host, server, uri)
     }
 
-    /// Passes on what a server says of its own accord, if the client can still see something of that
-    /// server: the rules may be others than when it was last called. That a visit is over is said once,
-    /// in the call that asked for it if that goes on.
+    /// Forwards a notification without a request, if the client can still see an item of the server
+    /// by the current rules. A completed URL elicitation is notified once: on the channel of its
+    /// call while that is open.
     pub(crate) fn tell(&self, server: &ServerName, notification: &Notification) {
         let view = self.identity.scope.view(&self.host);
         if !view.is_ok_and(|view| view.may_hear_from(server)) {

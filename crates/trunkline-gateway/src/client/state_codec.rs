@@ -1,4 +1,4 @@
-//! What clients keep for us: sealed, so that nobody else can read, change or make it.
+//! Seals state that clients store for the gateway, so that no client can read, change or forge it.
 
 use std::time::{Duration, Instant};
 
@@ -8,38 +8,38 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// The length of the time up to which a seal holds.
+/// Bytes of the expiry time.
 const TIME: usize = 8;
 
-/// Seals and opens texts with a key that only this gateway has.
+/// Seals and opens text with a key that only this gateway has.
 pub(crate) struct StateCodec {
     key: LessSafeKey,
     nonces: hmac::Key,
-    /// When the key was made. Expiry is counted from here on the monotonic clock: a key lives no
-    /// longer than its process, and the wall clock may be set at any time.
+    /// Creation time of the key. Expiry is counted from it on the monotonic clock: the key lives no
+    /// longer than its process, and the wall clock may be changed at any time.
     made: Instant,
 }
 
-/// What a sealed text is for: one made for something else does not open.
+/// The purpose and owner of a sealed text, which have to match when it is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SealContext<'u> {
-    /// What it is.
+    /// The purpose.
     pub(crate) purpose: &'u str,
-    /// Whose it is.
+    /// The owner.
     pub(crate) owner: &'u str,
 }
 
-/// Why a sealed text does not open.
+/// The reason why a sealed text does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// It was not sealed here, or not for this use.
+    /// Not sealed by this gateway, or for another purpose or owner.
     Foreign,
-    /// It was, and holds no longer.
+    /// Expired.
     Late,
 }
 
 impl StateCodec {
-    /// A seal with a new key.
+    /// Creates a codec with a random key.
     pub(crate) fn new() -> Self {
         let mut bytes = [0; 64];
         SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
@@ -49,20 +49,20 @@ impl StateCodec {
         Self { key, nonces, made: Instant::now() }
     }
 
-    /// Seals a text, for good or for a while. The same text for the same use and time becomes the
-    /// same sealed one, so that clients can compare.
+    /// Seals a text, with or without an expiry. The result is deterministic, so that clients can
+    /// compare sealed values.
     pub(crate) fn codec(
         &self,
         text: &str,
         uses: SealContext<'_>,
         holds: Option<Duration>,
     ) -> String {
-        // In whole seconds, and never too early: until then, whoever keeps what it stands for decides.
+        // Rounded up to whole seconds: before that, the table of parked calls decides on expiry.
         let now = self.made.elapsed();
         let until =
             holds.map_or(u64::MAX, |holds| now.saturating_add(holds).as_secs().saturating_add(1));
         let associated = associated(uses);
-        // Made of everything that goes in: two texts never share one, and nothing is remembered.
+        // Derived from all inputs: different texts never share a nonce, and no counter is needed.
         let mut context = hmac::Context::with_key(&self.nonces);
         for part in [&associated, &until.to_be_bytes()[..], text.as_bytes()] {
             context.update(&(part.len() as u64).to_be_bytes());
@@ -79,12 +79,12 @@ impl StateCodec {
         URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
     }
 
-    /// Opens a sealed text, if it was sealed here, for this use, and still holds.
+    /// Opens a sealed text with a matching context that has not expired.
     pub(crate) fn open(&self, sealed: &str, uses: SealContext<'_>) -> Result<String, OpenError> {
         self.open_at(sealed, uses, self.made.elapsed())
     }
 
-    /// Opens a sealed text at an age of the key.
+    /// Opens a sealed text at a given age of the key.
     fn open_at(
         &self,
         sealed: &str,
@@ -95,7 +95,7 @@ impl StateCodec {
         if age.as_secs() <= until { Ok(text) } else { Err(OpenError::Late) }
     }
 
-    /// The text, and up to when it holds.
+    /// The text and its expiry.
     fn unsealed(&self, sealed: &str, uses: SealContext<'_>) -> Option<(u64, String)> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
@@ -109,7 +109,7 @@ impl StateCodec {
     }
 }
 
-/// A number that nobody can guess, as text.
+/// A random ID that cannot be guessed.
 pub(crate) fn random_id() -> String {
     let mut bytes = [0; 24];
     SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(codec.open(&sealed, SealContext { owner: "bob", ..USES }), FOREIGN);
         assert_eq!(codec.open(&sealed, SealContext { purpose: "call", ..USES }), FOREIGN);
         assert_eq!(StateCodec::new().open(&sealed, USES), FOREIGN);
-        // Where one ends and the other begins is part of it.
+        // The boundary between purpose and owner is authenticated.
         assert_eq!(codec.open(&sealed, SealContext { purpose: "tas", owner: "kann" }), FOREIGN);
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let age = codec.made.elapsed();
         let sealed = codec.codec("x", USES, Some(Duration::from_secs(60)));
         assert_eq!(codec.open(&sealed, USES).unwrap(), "x");
-        // It may have been made at the end of a second.
+        // It may have been sealed at the end of a second.
         let in_time = age + Duration::from_secs(60);
         assert_eq!(codec.open_at(&sealed, USES, in_time).unwrap(), "x");
         let late = codec.made.elapsed() + Duration::from_secs(62);

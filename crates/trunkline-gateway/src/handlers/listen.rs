@@ -1,4 +1,4 @@
-//! What a modern client wants to hear of, until it does not any more (`subscriptions/listen`).
+//! Serves `subscriptions/listen` for modern clients.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -26,27 +26,26 @@ use crate::request::errors::{invalid, missing_capability};
 use crate::request::incoming::IncomingRequest;
 use crate::request::translate;
 
-/// Addresses that are looked for at all: others wait for their turn meanwhile.
+/// Limit of URIs that are resolved per request, so that other requests are not delayed.
 const MAX_WISHES: usize = 10_000;
 
-/// How long servers may take to agree to tell of something. What they do not agree to in that time is
-/// not acknowledged.
+/// Timeout for servers to confirm a subscription. Unconfirmed ones are not acknowledged.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tasks that one subscription may be about.
+/// Limit of tasks per subscription.
 const MAX_TASKS: usize = 256;
 
-/// A task that a client hears of.
+/// A task that a client is subscribed to.
 struct FollowedTask {
-    /// The number that the client knows it by.
+    /// The sealed task ID.
     number: String,
     task: SealedTask,
     updates: TaskUpdates,
 }
 
 impl Gateway {
-    /// Tells a modern client of changes, until it does not want to hear of them any more. The answer
-    /// says that it does not hear of them any more although it wants to.
+    /// Serves `subscriptions/listen`. Returns an empty result only when the gateway ends the
+    /// subscription; a client ends it by cancelling.
     pub(crate) async fn listen(
         &self,
         caller: &Caller,
@@ -64,7 +63,7 @@ impl Gateway {
             ));
         }
         self.refresh_lists(&kinds_of(lists)).await;
-        // What changes while servers are asked is told after the acknowledgement.
+        // Changes during the upstream requests are notified after the acknowledgement.
         let begun = self.changes.begin(&self.host, &caller.identity.scope);
         let subscriptions = Arc::new(ResourceSubscriptions::of(caller.requester()));
         let followed = self.followed(caller, &wanted).await;
@@ -86,12 +85,12 @@ impl Gateway {
         let mut following: FuturesUnordered<_> = following.collect();
         let following = async {
             while following.next().await.is_some() {}
-            // The client may hear of other things still.
+            // The subscription may have other subjects.
             std::future::pending::<()>().await;
         };
         tokio::select! {
             () = following => {}
-            // Else nobody ends it but the client, which goes away or cancels.
+            // Otherwise only the client ends it, by disconnecting or cancelling.
             () = self.closed_result(caller) => {}
         }
         Ok(tag.mark(
@@ -99,8 +98,8 @@ impl Gateway {
         ))
     }
 
-    /// Waits until a client cannot be told of changes any more: the gateway ends, the client was let
-    /// in by something that is gone, or what it may see is.
+    /// Waits until a subscription has to end: the gateway shuts down, the lease of the client
+    /// expires, or its scope no longer exists.
     async fn closed_result(&self, caller: &Caller) {
         let without_scope = async {
             loop {
@@ -118,7 +117,7 @@ impl Gateway {
         }
     }
 
-    /// What of a wish to hear of changes can be had.
+    /// Subscribes to the requested resources, and returns the parameters of the acknowledgement.
     async fn subscribe_all(
         &self,
         caller: &Caller,
@@ -146,8 +145,8 @@ impl Gateway {
         Raw::from_value(&json!({ "notifications": honoured }))
     }
 
-    /// The resources that a client wants to hear of and can. Servers are asked for theirs once, not
-    /// for each.
+    /// Subscribes to resources, and returns the confirmed URIs. The resource lists are refreshed
+    /// once for all of them.
     async fn watched(
         &self,
         caller: &Caller,
@@ -156,21 +155,21 @@ impl Gateway {
     ) -> Vec<String> {
         self.refresh_lists(&[ItemKind::Resource, ItemKind::ResourceTemplate]).await;
         let Ok(view) = self.view(caller) else { return Vec::new() };
-        // Each is told of once, however often it was named.
+        // Duplicates are subscribed to once.
         let wished: BTreeSet<String> = wished.into_iter().take(MAX_WISHES).collect();
         let found = routes(&view, wished).await.into_iter();
         let watched = found.map(|(address, route)| async {
-            // One server that does not answer is not in the way of others.
+            // A server that does not respond does not delay others.
             let added = self.subscribe_uri(caller, route, subscriptions, address.clone());
             timeout(PATIENCE, added).await.ok()?.ok().map(|()| address)
         });
         join_all(watched).await.into_iter().flatten().collect()
     }
 
-    /// The tasks that a client wants to hear of and can, each asked for at the server it runs on.
+    /// Subscribes to the requested tasks on their servers, and returns the confirmed ones.
     async fn followed(&self, caller: &Caller, wanted: &Raw) -> Vec<FollowedTask> {
         let numbers = wanted.get("taskIds").map(|wished| texts(&wished)).unwrap_or_default();
-        // Each is told of once, however often it was named.
+        // Duplicates are subscribed to once.
         let numbers: BTreeSet<String> = numbers.into_iter().collect();
         let incoming = numbers.into_iter().take(MAX_TASKS);
         let followed = incoming.map(|number| async move {
@@ -186,8 +185,8 @@ impl Gateway {
         join_all(followed).await.into_iter().flatten().collect()
     }
 
-    /// Tells what becomes of a task, under the number that its client knows, until it is over. Nothing is
-    /// told while the rules hide the tool whose call it was.
+    /// Forwards updates of a task, with its sealed ID, until it is finished. Updates are dropped
+    /// while the rules hide the tool that created it.
     async fn follow(
         &self,
         caller: &Caller,
@@ -204,14 +203,14 @@ impl Gateway {
                 tell(Notification { method: "notifications/tasks".into(), params: Some(said) });
             }
             if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
-                // Nothing comes after that, and the server may not know it for long.
+                // No updates follow a final status, and the server may delete the task soon.
                 return;
             }
         }
     }
 }
 
-/// Marks what is said on a subscription with the request that asked for it.
+/// Adds the subscription ID, which is the ID of the request, to messages.
 #[derive(Clone)]
 struct SubscriptionTag {
     id: Raw,
@@ -250,8 +249,8 @@ fn kinds_of(lists: ListKinds) -> Vec<ItemKind> {
     ItemKind::ALL.into_iter().filter(wanted).collect()
 }
 
-/// The resources that there are at these URIs, as many as one client may subscribe to. Other tasks run
-/// between the lookups.
+/// Resolves URIs to resources, at most as many as one client may subscribe to. Yields between
+/// lookups.
 async fn routes(view: &View, addresses: BTreeSet<String>) -> Vec<(String, ResourceRoute<'_>)> {
     let mut lookup = view.resource_lookup();
     let mut found = Vec::new();
@@ -267,7 +266,7 @@ async fn routes(view: &View, addresses: BTreeSet<String>) -> Vec<(String, Resour
     found
 }
 
-/// The texts in a list.
+/// The strings in an array.
 fn texts(list: &Raw) -> Vec<String> {
     list.items().iter().filter_map(|it| it.as_str().map(Cow::into_owned)).collect()
 }

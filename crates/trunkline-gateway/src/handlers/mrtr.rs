@@ -1,5 +1,5 @@
-//! Calls that wait for their client, and states of requests: given to it, and taken back when it comes
-//! with the answers.
+//! Parks calls of modern clients that need input, and resumes them when the client retries with its
+//! input responses and the `requestState`.
 
 use tokio::task::spawn_blocking;
 use trunkline::call::{CallError, CallErrorKind};
@@ -18,23 +18,23 @@ use crate::request::errors::invalid;
 use crate::request::response::RpcResult;
 use crate::request::{panics, translate};
 
-/// What our own request states begin with; those of servers are passed on as they are.
+/// Prefix of the gateway's request states; other states of servers are relayed unchanged.
 const OURS: &str = "trunkline.";
 
-/// What the number of a parked call is sealed for.
+/// Purpose of a sealed ID of a parked call.
 const PARKED: &str = "call";
 
-/// What a state of a server is sealed for that begins in the same way.
+/// Purpose of a sealed server state that has the same prefix.
 const PASSED: &str = "state";
 
-/// Letters of the digest of the arguments, which a sealed text begins with.
+/// Characters of the arguments digest at the start of a sealed text.
 const DIGEST_LETTERS: usize = 16;
 
-/// Arguments up to this size are digested where they are; longer ones take time that others need.
+/// Limit for digests on the async worker; longer arguments are digested on the blocking pool.
 const MAX_INLINE_DIGEST_BYTES: usize = 64 * 1024;
 
 impl Gateway {
-    /// Goes on with a call until the server has answered, or needs something of the client.
+    /// Continues a call until the server responds or needs input from the client.
     pub(crate) async fn drive(&self, caller: &Caller, params: &Raw, call: ParkedCall) -> RpcResult {
         match call.advance().await {
             CallProgress::Over(outcome) => outcome,
@@ -42,7 +42,7 @@ impl Gateway {
         }
     }
 
-    /// Keeps a call until its client comes back, and says what it has to come back with.
+    /// Parks a call, and returns the `InputRequiredResult`.
     async fn park(&self, caller: &Caller, params: &Raw, mut call: ParkedCall) -> RpcResult {
         let digest = self.arguments_digest(caller, params).await?;
         call.detach(&self.parked);
@@ -56,7 +56,7 @@ impl Gateway {
         Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
     }
 
-    /// The state of a server that was sealed on its way to the client, if this is one.
+    /// The server's own state in a request, if the gateway had sealed it.
     pub(crate) async fn relayed_state(
         &self,
         caller: &Caller,
@@ -66,8 +66,8 @@ impl Gateway {
         self.open_state(caller, params, (PASSED, state)).await.ok()?.ok()
     }
 
-    /// Opens a sealed state, and only then looks at the arguments: anybody can make up a state. The outer
-    /// error is that of a request which cannot be looked at now.
+    /// Opens a sealed state, and digests the arguments only if it is authentic, because any client
+    /// can send a forged state. The outer error is that of a digest that could not be computed.
     async fn open_state(
         &self,
         caller: &Caller,
@@ -84,8 +84,8 @@ impl Gateway {
         Ok(text.map(|(_, text)| text.to_owned()).ok_or(OpenError::Foreign))
     }
 
-    /// The digest of the arguments of a request. Long ones are digested beside the workers and in the turn of
-    /// their principal.
+    /// The digest of a request's arguments. Long ones are digested on the blocking pool, in a slot
+    /// of their principal.
     async fn arguments_digest(
         &self,
         caller: &Caller,
@@ -103,15 +103,15 @@ impl Gateway {
         let hasher = self.arguments.clone();
         let made = spawn_blocking(move || {
             let digest = hasher.digest(&arguments);
-            // The turn ends with the work: the request may be over before.
+            // The slot is held until the work is done, even if the request is cancelled before.
             drop(slot);
             digest
         });
         made.await.map_err(|_| panics::internal_error())
     }
 
-    /// A result whose state begins as our own do, such as that of another gateway, with the state
-    /// sealed: what comes back is ours, whoever made what is in it.
+    /// Seals the state of a server's result if it has the prefix of this gateway's states, such as
+    /// that of another gateway. A state with the prefix is then always one sealed here.
     pub(crate) async fn seal_state(
         &self,
         caller: &Caller,
@@ -129,8 +129,8 @@ impl Gateway {
         Ok(Some(result.with("requestState", &sealed)))
     }
 
-    /// Goes on with a call for which its client has come back. If the client may not have what it called
-    /// any more, the call is given up instead, which cancels it.
+    /// Resumes a parked call. If its item no longer exists for the client, the call is dropped,
+    /// which cancels it.
     pub(crate) async fn resume(
         &self,
         caller: &Caller,
@@ -151,7 +151,7 @@ impl Gateway {
         }
     }
 
-    /// The call for which its client has come back, if it still waits.
+    /// Takes the parked call of a request state.
     async fn parked_call(
         &self,
         caller: &Caller,
@@ -181,15 +181,15 @@ impl Gateway {
     }
 }
 
-/// Whose call it is, and of what: a state is good for nothing else. The arguments are not part of it, since
-/// they may be long and a state made up.
+/// The owner of a state: the caller and the item. The arguments are not included, because they may
+/// be long and the state forged.
 fn owner(caller: &Caller, params: &Raw) -> String {
     let [name, uri] = params.get_all(["name", "uri"]);
     let subject = name.or(uri).map(|subject| subject.text().to_owned()).unwrap_or_default();
     format!("{}\n{subject}", caller.identity.as_owner())
 }
 
-/// A state of the gateway in a request.
+/// A state with the prefix of this gateway, without the prefix.
 pub(crate) fn own_state(state: &Raw) -> Option<String> {
     state.as_str()?.strip_prefix(OURS).map(str::to_owned)
 }

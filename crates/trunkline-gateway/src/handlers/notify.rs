@@ -10,8 +10,8 @@ use super::gateway::Gateway;
 use crate::access::scope::CallerIdentity;
 
 impl Gateway {
-    /// Forwards a notification that the gateway itself does not handle. The requester selects
-    /// dedicated servers, and receives the messages that servers send because of it.
+    /// Forwards a notification that the gateway does not handle itself. The requester selects
+    /// dedicated servers, and receives the messages that servers send because of the notification.
     pub(crate) async fn relay_notification(
         &self,
         identity: &CallerIdentity,

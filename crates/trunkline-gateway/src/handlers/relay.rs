@@ -176,7 +176,7 @@ impl Gateway {
         }
     }
 
-    /// A result in the words of its client.
+    /// Translates a result for the client.
     async fn translate_outcome(
         &self,
         caller: &Caller,

@@ -31,7 +31,7 @@ pub(crate) struct IncomingRequest {
     subject: Option<Raw>,
     /// The processes it has come through.
     pub(crate) path: RequestPath,
-    /// What its bytes take of a budget.
+    /// The part of a byte budget that its body holds.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
 }
@@ -73,7 +73,7 @@ impl IncomingRequest {
         Self { reservation, ..self }
     }
 
-    /// The same request, which has come through other processes.
+    /// The same request with the processes it came through.
     pub(crate) fn with_path(self, path: RequestPath) -> Self {
         Self { path, ..self }
     }

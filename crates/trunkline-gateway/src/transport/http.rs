@@ -53,7 +53,7 @@ pub(crate) struct AppState {
 /// Creates a router that serves all servers of a host as one MCP server: the whole catalog at
 /// `/mcp`, the view of an agent at `/mcp/agents/{name}`, and a bundle at `/mcp/bundles/{name}`.
 ///
-/// Servers that start from now on are told the capabilities that the gateway can pass on to clients,
+/// Servers that start from now on receive the capabilities that the gateway can pass on to clients,
 /// unless the host was built with others. For servers that start eagerly, build the host with
 /// [`client_capabilities`](crate::client_capabilities).
 ///
@@ -185,8 +185,8 @@ struct AdmittedRequest<'s> {
     request: Request,
 }
 
-/// Answers a request of another Trunkline with the gateways that this one leads to, and refuses one
-/// that has come through this gateway before (CON-16).
+/// Handles a request of another Trunkline: adds the gateways behind this one to the response, and
+/// rejects a request that came through this gateway before (CON-16).
 async fn answer_in_chain(state: &Arc<AppState>, admitted: AdmittedRequest<'_>) -> Response {
     let host = &state.gateway.host;
     let chain = admitted.headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
@@ -198,7 +198,7 @@ async fn answer_in_chain(state: &Arc<AppState>, admitted: AdmittedRequest<'_>) -
         Err(error) => return (StatusCode::LOOP_DETECTED, format!("{error}\n")).into_response(),
     };
     let mut response = answer_method(state, admitted, path).await;
-    // After the answer: a list that it holds may have come from gateways that were reached only now.
+    // After the response: its list may come from gateways that were reached only now.
     if let Ok(chain) = host.chain_header().parse() {
         response.headers_mut().insert(CHAIN_HEADER, chain);
     }

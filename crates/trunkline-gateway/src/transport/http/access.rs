@@ -114,7 +114,8 @@ impl AccessControl {
         self.options.tokens.pass(bearer(headers)?).map(Lease::Token)
     }
 
-    /// The same with who asks, as of then: the token may have changed since the request was let in.
+    /// The identity and lease of a caller at this time: the token may have changed since the
+    /// request was admitted.
     pub(super) fn identity_with_lease(
         &self,
         headers: &HeaderMap,
@@ -124,7 +125,7 @@ impl AccessControl {
         Ok((self.known(headers, scope)?, lease))
     }
 
-    /// Takes one request off what somebody has left, if there is one.
+    /// Takes one request from the bucket of a principal, if there is one.
     fn take_permit(&self, principal: &str, rate: f64) -> bool {
         let now = Instant::now();
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The body of a request, read within the bounds on one message and on all that are under way.
+//! Reads request bodies within the limits of one message and of all messages in flight.
 
 use std::time::Duration;
 
@@ -12,49 +12,49 @@ use trunkline::principal::Principal;
 use super::AppState;
 use crate::access::budget::Reservation;
 
-/// How long a message may take to arrive.
+/// Timeout of a whole body.
 const LONGEST_BODY: Duration = Duration::from_secs(120);
 
-/// How long a message waits for room among those that are under way.
+/// Time for which a body waits for bytes of the budget.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Bytes of messages under way of all principals, kept from when they arrive until they are answered:
-/// sixteen of the longest.
+/// Limit on the bytes of all messages in flight, from their arrival to their response: sixteen of
+/// the longest.
 pub(super) const MAX_BODY_BYTES_OF_ALL: usize = 256 * 1024 * 1024;
 
-/// Bytes of messages under way of one principal.
+/// Limit on the bytes of one principal's messages in flight.
 pub(super) const MAX_BODY_BYTES_OF_ONE: usize = 64 * 1024 * 1024;
 
-/// Messages up to this size are not counted: whoever has its share under way can still answer, cancel
-/// and list. The number of connections bounds them.
+/// Messages up to this size are not counted, so that a principal with an exhausted share can still
+/// respond, cancel and list. The number of connections limits them.
 const UNCOUNTED_BYTES: usize = 16 * 1024;
 
-/// Bytes that are made room for before they arrive: some say more than they send.
+/// Limit of the buffer for a declared `Content-Length`, which may be more than the client sends.
 const MAX_RESERVED_BYTES: usize = 1024 * 1024;
 
-/// Bytes of a part of a message that arrives. Parts of one size fit where others were freed; a buffer that
-/// grows leaves memory behind that the allocator keeps.
+/// Bytes of one buffer. Buffers of one size reuse freed memory; a growing buffer leaves fragments
+/// that the allocator keeps.
 const PART_BYTES: usize = 256 * 1024;
 
-/// A message, with what it takes of the budget for as long as that is kept.
+/// A message, with its reservation.
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
     pub(super) reservation: Option<Reservation>,
 }
 
-/// Why there is no message.
+/// The reason why a body cannot be used.
 pub(super) enum BodyError {
-    /// It is longer than a message may be.
+    /// Exceeds the message limit.
     TooLong,
-    /// It did not arrive in time.
+    /// Timed out.
     Late,
-    /// It ended early.
+    /// Ended early.
     Broken,
-    /// Too many bytes are under way.
+    /// The budget is exhausted.
     Busy,
 }
 
-/// Reads the body of a request of a principal.
+/// Reads the body of a request.
 pub(super) async fn receive(
     state: &AppState,
     principal: &Principal,
@@ -75,7 +75,7 @@ async fn collect(
     let mut reservation = None;
     let mut parts = MessageParts::default();
     while let Some(frame) = body.frame().await {
-        // What is no data is a trailer, and nothing that is said there matters.
+        // Other frames are trailers, which are ignored.
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = parts.length + data.len();
         if length > state.message_bytes {
@@ -83,7 +83,7 @@ async fn collect(
         }
         let uncounted = match &reservation {
             None if length <= UNCOUNTED_BYTES => 0,
-            // What was let pass before it was known to be long.
+            // Includes the bytes that were not counted while the message was short.
             None => length,
             Some(_) => data.len(),
         };
@@ -96,7 +96,7 @@ async fn collect(
     Ok(RequestBody { bytes: parts.into_bytes(), reservation })
 }
 
-/// A message as far as it has arrived.
+/// The received parts of a message.
 #[derive(Default)]
 struct MessageParts {
     parts: Vec<BytesMut>,
@@ -104,7 +104,7 @@ struct MessageParts {
 }
 
 impl MessageParts {
-    /// Adds bytes. The first part has room for as many as are expected.
+    /// Appends bytes. The first part has the expected capacity.
     fn push(&mut self, mut data: &[u8], expected: usize) {
         self.length += data.len();
         while !data.is_empty() {
@@ -121,7 +121,7 @@ impl MessageParts {
         }
     }
 
-    /// The whole message. Only one of many parts is copied.
+    /// The whole message. A single part is not copied.
     fn into_bytes(mut self) -> Bytes {
         if self.parts.len() <= 1 {
             return self.parts.pop().unwrap_or_default().freeze();

@@ -1,4 +1,4 @@
-//! Streams of events to legacy clients, which may break and be taken up again.
+//! Event streams of legacy clients, which can be resumed after a disconnect.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,36 +13,36 @@ use super::retained_events::{Evict, Retained, SessionRetention};
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::{BudgetExhausted, Reservation, UnreadMessages, counted};
 
-/// How often a stream on which nothing happens shows that it is alive.
+/// Interval of heartbeats on an idle stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What shows that a stream is alive.
+/// A heartbeat: an SSE comment.
 pub(super) const HEARTBEAT: &[u8] = b": \n\n";
 
-/// After how many milliseconds clients are to take up a stream that broke.
+/// The `retry` field: milliseconds until a client resumes a broken stream.
 const RETRY: u32 = 1000;
 
-/// Events that are kept for those who missed them.
+/// Limit of events stored for replay.
 const MAX_EVENTS: usize = 1024;
 
-/// Bytes that are kept for those who missed them; one event may be longer.
+/// Limit of bytes stored for replay; a single event may be longer.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bytes that an event takes beside its message, on its stream and where retained events are counted.
+/// Bytes counted for an event in addition to its message.
 const EVENT_OVERHEAD_BYTES: usize = 256;
 
-/// Bytes of short events that a reader is given at once. The others wait where they are counted.
+/// Limit of bytes of short events in one chunk. Further events stay in the counted queue.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// The end of an event.
+/// The end of an SSE event.
 const EVENT_END: &[u8] = b"\n\n";
 
-/// A stream of events. Everything on it is kept for a while.
+/// An event stream that stores its events for replay.
 pub(super) struct EventStream {
     number: u64,
     /// Counts unread events.
     unread: UnreadMessages,
-    /// Counts events that were read, and all of them once the stream is over.
+    /// Counts read events, and all events once the stream is finished.
     retention: SessionRetention,
     state: Mutex<EventStreamState>,
     changed: Notify,
@@ -50,14 +50,14 @@ pub(super) struct EventStream {
 
 /// An event of a stream.
 struct StoredEvent {
-    /// Where it is on the stream; the first is at one.
+    /// Its number on the stream, from one.
     place: u64,
     message: Bytes,
-    /// What it takes of the budget, until a reader is given it.
+    /// Its part of the unread budget, until a reader takes it.
     reservation: Option<Arc<Reservation>>,
-    /// Whether a reader was given it.
+    /// Whether a reader has taken it.
     was_read: bool,
-    /// What it takes of retained bytes, from then on until the stream is over.
+    /// Its part of the retained bytes, from then until the stream is finished.
     retained: Option<Retained>,
 }
 
@@ -66,18 +66,18 @@ struct EventStreamState {
     events: VecDeque<StoredEvent>,
     bytes: usize,
     last: u64,
-    /// The last event that somebody was given to read.
+    /// The last event that a reader has taken.
     read: u64,
-    /// Whether nothing more comes.
+    /// Whether the stream is finished.
     is_over: bool,
-    /// What the stream takes of retained bytes, once it is over.
+    /// The retained bytes of the finished stream.
     retained: Option<Retained>,
-    /// Whether it was evicted after it was over: it cannot be resumed.
+    /// Whether the finished stream was evicted and cannot be resumed.
     is_evicted: bool,
-    /// Who reads: whoever came last.
+    /// The current reader, which is the latest one.
     reader: u64,
     is_read: bool,
-    /// When the last one went.
+    /// Time at which the last reader disconnected.
     left: Option<Instant>,
 }
 
@@ -91,7 +91,7 @@ impl EventStream {
         Arc::new(Self { number, unread, retention, state, changed })
     }
 
-    /// Puts an answer on the stream, unless there is no room for it. A short one always has room.
+    /// Adds a response, if the budget permits it. A short one is always added.
     pub(super) fn push_answer(&self, message: Bytes) -> Result<(), BudgetExhausted> {
         let reservation = match message.len() <= MAX_UNCOUNTED_BYTES {
             true => None,
@@ -101,15 +101,15 @@ impl EventStream {
         Ok(())
     }
 
-    /// Puts a notification or a question on the stream. If there is no room for it, its reader misses it.
+    /// Adds a notification or server request. Dropped if the budget is exhausted.
     pub(super) fn push(&self, message: Bytes) {
         if let Ok(reservation) = self.unread.reserve(message.len()) {
             self.add(message, Some(reservation));
         }
     }
 
-    /// Adds an event. What nobody has fetched for long is forgotten first. That a list has changed is
-    /// kept once, where it was said last: whoever reads it asks for the list as it is then.
+    /// Adds an event, and drops the oldest ones beyond the limits. Of equal `list_changed`
+    /// notifications only the last is stored, because a client requests the list after it.
     fn add(&self, message: Bytes, reservation: Option<Arc<Reservation>>) {
         let mut state = self.lock();
         if says_list_changed(&message)
@@ -133,7 +133,7 @@ impl EventStream {
         self.changed.notify_waiters();
     }
 
-    /// Says that nothing more comes. From then on the stream is retained and evicted as a whole.
+    /// Finishes the stream. From now on it is retained and evicted as a whole.
     pub(super) fn finish(self: &Arc<Self>) {
         let mut state = self.lock();
         state.is_over = true;
@@ -150,8 +150,8 @@ impl EventStream {
         weak
     }
 
-    /// Notes that a reader was given the events between two places. On an open stream they are retained
-    /// from now on.
+    /// Marks the events between two numbers as read. On an open stream they are retained from now
+    /// on.
     fn on_read(self: &Arc<Self>, state: &mut EventStreamState, after: u64, last: u64) {
         if state.is_evicted {
             state.remove_events(|event| event.place <= last);
@@ -172,18 +172,17 @@ impl EventStream {
         self.number
     }
 
-    /// Whether it is over and can no longer be resumed.
+    /// Whether the stream is finished and can no longer be resumed.
     pub(super) fn is_evicted(&self) -> bool {
         self.lock().is_evicted
     }
 
-    /// The last event that somebody was given to read: whoever does not say what they have seen goes
-    /// on after it.
+    /// The last event that a reader has taken: a reader without `Last-Event-ID` continues after it.
     pub(super) fn read(&self) -> u64 {
         self.lock().read
     }
 
-    /// When the last one went who read it.
+    /// Time at which the last reader disconnected.
     pub(super) fn unread_bytes(&self) -> Option<Instant> {
         self.lock().left
     }
@@ -192,7 +191,7 @@ impl EventStream {
         self.lock().is_read
     }
 
-    /// The stream after an event, as the body of an answer. Whoever read it before does so no more.
+    /// The stream after an event, as a response body. Replaces the current reader.
     pub(super) fn body(self: &Arc<Self>, after: u64, primes: bool) -> Body {
         let reader = {
             let mut state = self.lock();
@@ -240,7 +239,8 @@ impl Evict for EventStream {
             }
             None => {
                 state.is_evicted = true;
-                // A reader is still given unread events, which count as unread until then.
+                // A connected reader still receives the unread events, which count as unread until
+                // then.
                 let is_read = state.is_read;
                 state.remove_events(|event| event.was_read || !is_read);
             }
@@ -248,23 +248,23 @@ impl Evict for EventStream {
     }
 }
 
-/// Whether a message only says that a list has changed.
+/// Whether a message is a `list_changed` notification.
 fn says_list_changed(message: &[u8]) -> bool {
     const LONGEST: usize = 128;
     const METHOD_END: &[u8] = b"/list_changed\"";
     message.len() <= LONGEST && message.windows(METHOD_END.len()).any(|part| part == METHOD_END)
 }
 
-/// Somebody who reads a stream.
+/// A reader of a stream.
 struct StreamReader {
     replay: Arc<EventStream>,
     reader: u64,
     after: u64,
-    /// What it is given next.
+    /// The next chunks to return.
     next: VecDeque<Bytes>,
 }
 
-/// What there is to read.
+/// The result of a poll for events.
 enum NextEvent {
     Events,
     Nothing,
@@ -280,7 +280,7 @@ impl StreamReader {
             let replay = Arc::clone(&self.replay);
             let changed = replay.changed.notified();
             let mut changed = std::pin::pin!(changed);
-            // What comes between the look and the wait must not be missed.
+            // Registered before the poll, to miss no event between the poll and the wait.
             changed.as_mut().enable();
             match self.look() {
                 NextEvent::Events => {}
@@ -345,8 +345,8 @@ impl StreamReader {
 }
 
 impl StoredEvent {
-    /// The message for a reader, counted until it is written; nothing if there is no room for another
-    /// copy of one that a reader was given before.
+    /// The message for a reader, counted until it is written; `None` if the budget does not permit
+    /// another copy of an event that was read before.
     fn counted(&mut self, unread: &UnreadMessages) -> Option<Bytes> {
         let reservation = match self.reservation.take() {
             Some(reservation) => reservation,
@@ -369,7 +369,7 @@ impl Drop for StreamReader {
     }
 }
 
-/// The stream and the place that the id of an event names.
+/// Parses an event ID into the stream and event numbers.
 pub(super) fn place(id: &str) -> Option<(u64, u64)> {
     let (number, place) = id.split_once('-')?;
     Some((number.parse().ok()?, place.parse().ok()?))
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use crate::access::budget::ByteBudget;
 
-    /// Room for one of the long messages of these tests.
+    /// Budget for one of the long messages of these tests.
     const ROOM: usize = 300_000;
 
     fn replay() -> Arc<EventStream> {
@@ -398,7 +398,7 @@ mod tests {
         EventStream::new(0, UnreadMessages::new(&budget, Principal::Anonymous), retention)
     }
 
-    /// A message of which a session retains no four.
+    /// A message so long that a session does not retain four.
     fn huge() -> Bytes {
         vec![b'x'; 1_300_000].into()
     }

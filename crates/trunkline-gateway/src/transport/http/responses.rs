@@ -1,4 +1,4 @@
-//! Answers to requests as bodies of HTTP responses and as events, counted while they wait to be read.
+//! Responses as HTTP bodies and as events, counted until they are read.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -13,7 +13,7 @@ use crate::access::budget::UnreadMessages;
 use crate::request::errors::error_message;
 use crate::request::response::{RpcResult, response, response_in_parts};
 
-/// The answer to a request as a whole body. A long one is not copied for that.
+/// A response as an HTTP body. A long one is not copied.
 pub(super) fn answered(
     unread: &UnreadMessages,
     id: &Id,
@@ -46,17 +46,17 @@ pub(super) fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> R
     json(status, error_message(id, error).into())
 }
 
-/// Puts the answer to a request on its stream, or the error that there is no room for it.
+/// Adds a response to its stream, or the error that the budget is exhausted.
 pub(super) fn put_answer(stream: &EventStream, id: &Id, answer: RpcResult) {
     let message = response(id, answer);
     let length = message.len();
     if stream.push_answer(message).is_err() {
-        // An error is short, and short answers always have room.
+        // Errors are short, and short responses are always added.
         let _ = stream.push_answer(response(id, Err(unread_error(length))));
     }
 }
 
-/// The message that answers a request, counted until it is written; or the error in its place.
+/// The response to a request, counted until it is written; or the error in its place.
 pub(super) fn counted_response(unread: &UnreadMessages, id: &Id, answer: RpcResult) -> Bytes {
     let [message] = counted_parts(unread, [response(id, answer)])
         .unwrap_or_else(|error| [response(id, Err(error))]);

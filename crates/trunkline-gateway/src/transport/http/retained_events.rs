@@ -1,5 +1,5 @@
-//! Bytes of events that streams keep for clients that resume them: so many of each session, of each
-//! principal and of all. Over a bound, the oldest events are evicted.
+//! Limits the bytes of events retained for clients that resume streams: per session, per principal
+//! and in total. Beyond a limit, the oldest events are evicted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -9,16 +9,16 @@ use trunkline::principal::{ClientId, Principal};
 
 use crate::request::response::MAX_KEPT_OF_ALL;
 
-/// Bytes of events that one session keeps: those that were read, and those of streams that are over.
-/// A client that missed more than that has to send its request again.
+/// Limit on the retained bytes of one session: read events, and events of finished streams. A
+/// client that missed more has to send its request again.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 
-/// Bytes of events that all sessions of one principal keep.
+/// Limit on the retained bytes of all sessions of one principal.
 const MAX_KEPT_OF_ONE: usize = 64 * 1024 * 1024;
 
-/// A stream whose events are kept.
+/// A stream with retained events.
 pub(super) trait Evict: Send + Sync {
-    /// Forgets the event at a place; without a place, everything that was read.
+    /// Evicts the event with a number; without a number, all that were read.
     fn evict(&self, place: Option<u64>);
 }
 
@@ -28,7 +28,7 @@ pub(super) struct RetainedEvents {
     state: Mutex<State>,
 }
 
-/// How many bytes may be retained.
+/// The limits on retained bytes.
 #[derive(Clone, Copy)]
 struct Bounds {
     session: usize,
@@ -38,7 +38,7 @@ struct Bounds {
 
 #[derive(Default)]
 struct State {
-    /// The number of the next entry: older entries have smaller ones.
+    /// The number of the next entry; older entries have lower numbers.
     next: u64,
     bytes: usize,
     entries: BTreeMap<u64, Entry>,
@@ -46,7 +46,7 @@ struct State {
     principals: HashMap<Principal, Holdings>,
 }
 
-/// One event, or all of a stream that is over.
+/// One event, or all events of a finished stream.
 struct Entry {
     holder: Arc<Holder>,
     stream: Weak<dyn Evict>,
@@ -66,14 +66,14 @@ struct Holder {
     principal: Principal,
 }
 
-/// Counts the events that one session retains. Clones are the same.
+/// Counts the retained events of one session. Clones share their state.
 #[derive(Clone)]
 pub(super) struct SessionRetention {
     all: Arc<RetainedEvents>,
     holder: Arc<Holder>,
 }
 
-/// Bytes that are counted as retained. Dropping it gives them back.
+/// Bytes that count as retained. Dropping it releases them.
 pub(super) struct Retained {
     all: Arc<RetainedEvents>,
     number: u64,
@@ -110,8 +110,8 @@ impl RetainedEvents {
 }
 
 impl SessionRetention {
-    /// Counts an event of a stream, or all of it. The caller may hold the lock of the stream, and calls
-    /// [`SessionRetention::evict_excess`] when it does not hold it any more.
+    /// Counts an event of a stream, or the whole stream. The caller may hold the lock of the
+    /// stream, and has to call [`SessionRetention::evict_excess`] after releasing it.
     pub(super) fn retain(
         &self,
         stream: Weak<dyn Evict>,
@@ -123,8 +123,8 @@ impl SessionRetention {
         Retained { all: Arc::clone(&self.all), number }
     }
 
-    /// Evicts the oldest events until this session, its principal and all sessions together are within
-    /// their bounds. The caller holds no lock of a stream.
+    /// Evicts the oldest events until this session, its principal and all sessions together are
+    /// within their limits. The caller must hold no lock of a stream.
     pub(super) fn evict_excess(&self) {
         loop {
             let evicted = self.all.lock().take_excess(&self.holder, self.all.bounds);
@@ -156,8 +156,8 @@ impl State {
         Some(entry)
     }
 
-    /// Takes out the entry that has to go next: the oldest of the session, of its principal, or of the
-    /// principal that has most, so that no principal takes the room of others.
+    /// Removes the next entry to evict: the oldest of the session, of its principal, or of the
+    /// principal with the most bytes.
     fn take_excess(&mut self, holder: &Holder, bounds: Bounds) -> Option<Entry> {
         let is_over = |held: &&Holdings, bound: usize| held.bytes > bound;
         let session = self.sessions.get(&holder.session);
@@ -206,7 +206,7 @@ impl Drop for Retained {
 mod tests {
     use super::*;
 
-    /// A stream that notes what was evicted from it, and keeps what is retained of it.
+    /// A stream that records its evicted events, and holds its retained ones.
     #[derive(Default)]
     struct Stream {
         retained: Mutex<HashMap<u64, Retained>>,

@@ -1,4 +1,4 @@
-//! Sessions of legacy clients over HTTP, and the streams each of them has.
+//! Sessions of legacy clients over HTTP, and their event streams.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,23 +28,24 @@ use crate::request::param_headers::VERSION;
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// The first protocol version that resumes broken streams by an event without content.
+/// The first protocol version with priming events: events without content that make a stream
+/// resumable.
 const FIRST_PRIMED_VERSION: &str = ProtocolVersion::LATEST_LEGACY.as_str();
 
-/// How long a stream that is over can still be taken up.
+/// Time for which a finished stream can be resumed.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Streams that are over which a session keeps.
+/// Limit of finished streams per session.
 const MAX_STREAMS: usize = 1024;
 
-/// Bytes of what the clients of all sessions say they are: 10,000 sessions with 6 KiB each, and most have
-/// 300 bytes.
+/// Limit on the bytes of the `clientInfo` and capabilities of all sessions: 6 KiB for each of
+/// 10,000 sessions; most have 300 bytes.
 const MAX_IDENTITY_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
 
-/// Bytes of what the clients of one principal say they are.
+/// Limit on the bytes of the `clientInfo` and capabilities of one principal's sessions.
 const MAX_IDENTITY_BYTES_OF_ONE: usize = 16 * 1024 * 1024;
 
-/// How often what is not needed any more is looked for.
+/// Interval of the removal of idle sessions and expired streams.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// All sessions.
@@ -54,12 +55,12 @@ pub(super) struct Sessions {
     open: Mutex<HashMap<ClientId, Arc<HttpSession>>>,
     finished: Mutex<FinishedStreams>,
     retained: Arc<RetainedEvents>,
-    /// What clients say they are.
+    /// Budget for `clientInfo` and capabilities.
     identities: Arc<ByteBudget>,
     pub(super) unread: UnreadBudgets,
 }
 
-/// The streams of all sessions that are over, oldest first; some may have been forgotten.
+/// Finished streams of all sessions, oldest first; some may have been removed already.
 #[derive(Default)]
 struct FinishedStreams(VecDeque<(Weak<HttpSession>, u64, Instant)>);
 
@@ -68,7 +69,7 @@ impl FinishedStreams {
         self.0.push_back((Arc::downgrade(session), number, Instant::now()));
     }
 
-    /// Forgets the streams that were over before this time.
+    /// Removes the streams that were finished before this time.
     fn sweep(&mut self, before: Instant) {
         while let Some((session, number, _)) = self.0.pop_front_if(|(.., since)| *since <= before) {
             if let Some(session) = session.upgrade() {
@@ -81,24 +82,24 @@ impl FinishedStreams {
 /// A session over HTTP.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
-    /// What belongs to no request.
+    /// The stream for messages that belong to no request.
     stream: Arc<EventStream>,
     streams: Mutex<HashMap<u64, Arc<EventStream>>>,
-    /// Numbers of those that are over, oldest first.
+    /// Numbers of the finished streams, oldest first.
     over: Mutex<VecDeque<u64>>,
-    /// Counts the bytes of events that are kept.
+    /// Counts the retained bytes of events.
     retention: SessionRetention,
     next: AtomicU64,
-    /// When a request last named it.
+    /// Time of the last request with this session ID.
     incoming: Mutex<Instant>,
-    /// Counts answers that its client has not read.
+    /// Counts responses that the client has not read.
     pub(super) unread: UnreadMessages,
-    /// What its client takes of the budget, once it is open.
+    /// The budget for its client, once the session is open.
     reservation: Mutex<Option<Reservation>>,
 }
 
 impl HttpSession {
-    /// A stream for one request.
+    /// Creates a stream for one request.
     pub(super) fn stream(&self) -> Arc<EventStream> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let stream = EventStream::new(number, self.unread.clone(), self.retention.clone());
@@ -106,8 +107,7 @@ impl HttpSession {
         stream
     }
 
-    /// Keeps a stream that is over for a client that missed some of it, and forgets the oldest if there
-    /// are too many.
+    /// Retains a finished stream for resumption, and removes the oldest beyond the limit.
     fn retain(&self, number: u64) {
         let mut over = lock(&self.over);
         over.push_back(number);
@@ -119,19 +119,19 @@ impl HttpSession {
         }
     }
 
-    /// Forgets a stream that is over.
+    /// Removes a finished stream.
     fn remove_stream(&self, number: u64) {
         lock(&self.over).retain(|known| *known != number);
         lock(&self.streams).remove(&number);
     }
 
-    /// A stream as the answer to a request.
+    /// A stream as the response to a request.
     pub(super) fn answer(&self, stream: &Arc<EventStream>, after: u64) -> Response {
         events(self.body(stream, after))
     }
 
     fn body(&self, stream: &Arc<EventStream>, after: u64) -> Body {
-        // Older clients take an event without content for a broken one.
+        // Older clients treat an event without content as an error.
         let primes = &*self.session.client.version == FIRST_PRIMED_VERSION;
         stream.body(after, primes)
     }
@@ -147,8 +147,8 @@ impl HttpSession {
         &self.session.identity.principal
     }
 
-    /// When its client last did something with it: began a request, had one that was not over, or read
-    /// its stream.
+    /// Time of the client's last activity: it began a request, had one in flight, or read its
+    /// stream.
     fn last_use(&self) -> Instant {
         let ends = [self.session.last_end(), self.stream.unread_bytes()];
         ends.into_iter().flatten().fold(*lock(&self.incoming), Instant::max)
@@ -187,7 +187,7 @@ impl Sessions {
         sessions
     }
 
-    /// A session that is not open yet: nothing remains of it if its client gives up.
+    /// Creates a session that is not open yet: if the client disconnects, nothing remains of it.
     pub(super) fn prepare(
         &self,
         client: ClientProfile,
@@ -214,7 +214,7 @@ impl Sessions {
         })
     }
 
-    /// Opens a session, and says whether there was room for it.
+    /// Opens a session. Returns whether the limits permit it.
     pub(super) fn open(&self, session: &Arc<HttpSession>) -> bool {
         let mut open = lock(&self.open);
         let mut ended = Vec::new();
@@ -223,7 +223,7 @@ impl Sessions {
             *lock(&session.incoming) = Instant::now();
             open.insert(session.session.id.clone(), Arc::clone(session));
         }
-        // Dropping them runs code of others, which must not find the table locked.
+        // Dropping sessions runs other code, which may lock the table.
         drop(open);
         for ended in ended {
             release(&self.gateway, &ended.session);
@@ -231,7 +231,7 @@ impl Sessions {
         has_room
     }
 
-    /// Makes room for a session, ending others for it if need be.
+    /// Makes room for a session, evicting others if necessary.
     fn has_room_for(
         &self,
         session: &HttpSession,
@@ -253,13 +253,13 @@ impl Sessions {
                 Err(BudgetExhausted::Total) => self.identities.largest().unwrap_or_default(),
             };
             let Some(unused) = take_unused(open, &of_whom) else { return false };
-            // Whoever still holds it keeps its memory, and nobody finds it any more.
+            // In-flight requests may still hold the session, but it cannot be found any more.
             drop(lock(&unused.reservation).take());
             ended.push(unused);
         }
     }
 
-    /// The session that a request names, if it is of the same client; or how to say that it is not.
+    /// The session of a request, if it belongs to the same client; otherwise the error response.
     pub(super) fn find(
         &self,
         identity: &CallerIdentity,
@@ -286,15 +286,15 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Says that nothing more comes on a stream, which is kept for a client that missed some of it.
+    /// Finishes a stream, and retains it for resumption.
     pub(super) fn finish(&self, session: &Arc<HttpSession>, stream: &Arc<EventStream>) {
         stream.finish();
         session.retain(stream.number());
         lock(&self.finished).add(session, stream.number());
     }
 
-    /// Opens the stream for what belongs to no request, or takes up one that broke. It ends with the lease:
-    /// the session belongs to what its token admits.
+    /// Opens the stream for messages that belong to no request, or resumes a broken one. It ends
+    /// with the lease: a session depends on its token.
     pub(super) fn open_stream(
         &self,
         identity: &CallerIdentity,
@@ -331,7 +331,7 @@ impl Sessions {
         }
     }
 
-    /// Ends a session because its client says so.
+    /// Ends a session by request of its client.
     pub(super) fn end(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
         if !headers.contains_key(SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -361,15 +361,14 @@ impl Sessions {
             }
             !is_unused
         });
-        // Dropping them runs code of others, which must not find the table locked.
+        // Dropping sessions runs other code, which may lock the table.
         for session in ended {
             release(&self.gateway, &session.session);
         }
     }
 }
 
-/// Ends a session for another one of this principal: of whoever has most, so that nobody takes the
-/// room of others, the one that has not been used for longest, if one is not in use.
+/// Evicts the least recently used idle session of the principal with the most sessions.
 fn evict_for(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
@@ -385,7 +384,7 @@ fn evict_for(
     open.remove(&oldest?)
 }
 
-/// Takes out the session of a principal that has not been used for longest, if one is not in use.
+/// Removes the least recently used idle session of a principal.
 fn take_unused(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
@@ -402,7 +401,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
     version.is_some_and(|version| Era::of_version(version.trim()) != Some(Era::Legacy))
 }
 
-/// Ends what was kept for a session.
+/// Releases the resources of a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
     let (gateway, id) = (Arc::clone(gateway), session.id.clone());
     tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
@@ -414,7 +413,7 @@ fn until_expired(body: Body, lease: Lease) -> Body {
     Body::from_stream(body.into_data_stream().take_until(expired))
 }
 
-/// A stream of events as an answer.
+/// An event stream as a response.
 pub(super) fn events(body: Body) -> Response {
     let headers = [
         (CONTENT_TYPE.as_str(), "text/event-stream"),

@@ -1,4 +1,4 @@
-//! Answers and notifications that wait for their clients to read them: how many bytes may.
+//! Limits the bytes of responses and notifications that wait to be read by clients.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use trunkline::protocol::code;
 
 use crate::access::budget::{ByteBudget, UnreadMessages, counted};
 
-/// Bytes of answers that wait to be read, of all principals: sixteen of the longest.
+/// Limit on the bytes of unread responses of all principals: sixteen of the longest.
 const MAX_UNREAD_BYTES_OF_ALL: usize = 256 * 1024 * 1024;
 
-/// Bytes of answers that wait to be read by one principal, with the notifications on their streams:
-/// four of the longest.
+/// Limit on the bytes of one principal's unread responses and of the notifications on their
+/// streams: four of the longest.
 const MAX_UNREAD_BYTES_OF_ONE: usize = 64 * 1024 * 1024;
 
-/// Bytes of notifications that wait on the standing streams of all sessions. Many clients never open
-/// theirs, which must not keep them from answers.
+/// Limit on the bytes of unread notifications on the standing streams of all sessions. Separate,
+/// because many clients never open theirs, and that must not prevent responses.
 const MAX_UNREAD_NOTIFICATIONS_OF_ALL: usize = 64 * 1024 * 1024;
 
-/// Bytes of notifications that wait on the standing streams of one principal.
+/// Limit on the bytes of unread notifications on the standing streams of one principal.
 const MAX_UNREAD_NOTIFICATIONS_OF_ONE: usize = 16 * 1024 * 1024;
 
-/// Answers up to this size are not counted, so that a principal that has its share can still cancel and
-/// ping. The number of connections bounds them.
+/// Responses up to this size are not counted, so that a principal with an exhausted share can still
+/// cancel and ping. The number of connections limits them.
 pub(super) const MAX_UNCOUNTED_BYTES: usize = 16 * 1024;
 
-/// Budgets of what waits to be read.
+/// Budgets for unread messages.
 pub(super) struct UnreadBudgets {
     answers: Arc<ByteBudget>,
     notifications: Arc<ByteBudget>,
@@ -46,18 +46,18 @@ impl Default for UnreadBudgets {
 }
 
 impl UnreadBudgets {
-    /// Counts answers to a principal, and what comes on their streams before them.
+    /// Counts responses to a principal, and the messages before them on their streams.
     pub(super) fn answers_to(&self, principal: Principal) -> UnreadMessages {
         UnreadMessages::new(&self.answers, principal)
     }
 
-    /// Counts what comes on the standing stream of a session.
+    /// Counts messages on the standing stream of a session.
     pub(super) fn notifications_to(&self, principal: Principal) -> UnreadMessages {
         UnreadMessages::new(&self.notifications, principal)
     }
 }
 
-/// The parts of an answer, counted until they are written; or the error in its place.
+/// The parts of a response, counted until they are written; or the error in its place.
 pub(super) fn counted_parts<const N: usize>(
     unread: &UnreadMessages,
     parts: [Bytes; N],
@@ -70,7 +70,7 @@ pub(super) fn counted_parts<const N: usize>(
     Ok(parts.map(|part| counted(part, &reservation)))
 }
 
-/// The error in place of an answer for which there is no room.
+/// The error in place of a response that exceeds the budget.
 pub(super) fn unread_error(length: usize) -> RpcError {
     let message = format!(
         "the request was carried out, but its answer of {length} bytes was dropped: too many bytes \
