@@ -1,5 +1,5 @@
-//! Consent to a configuration file that was only found: what it would use, the question, and what is
-//! said where nobody can be asked (SEC-1).
+//! Consent to a discovered configuration file: its review, the prompt, and the message without a
+//! terminal (SEC-1).
 
 use std::fmt::Write as _;
 
@@ -17,27 +17,27 @@ use crate::report::plural;
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 
-/// The names of variables of an `envFile` that are shown; the rest is counted.
+/// Limit of variable names of an `envFile` that are shown; the rest is counted.
 const MAX_VARIABLE_NAMES: usize = 20;
 
-/// A discovered file, looked into: everything it would run and use.
+/// A discovered file, with everything it would run and use.
 pub(crate) struct Review {
     pub(crate) file: DiscoveredFile,
     pub(crate) loaded: LoadedConfig,
     pub(crate) consent: Consent,
-    /// What was consented to before, if anything was.
+    /// The previous consent.
     before: Option<TrustedFile>,
     lines: Vec<ReviewLine>,
 }
 
-/// One thing that a server would use.
+/// One thing that a server would run or use.
 struct ReviewLine {
     server: String,
     verb: &'static str,
     exact: String,
-    /// The same to be kept: without secrets, and with a digest to compare.
+    /// The stored form: redacted, with a digest for comparison.
     used: TrustedUse,
-    /// The file it reads, if that is outside of the folder of the configuration.
+    /// The file it reads, if that is outside of the directory of the configuration.
     outside: Option<OutsideFile>,
 }
 
@@ -54,15 +54,15 @@ impl ReviewLine {
 }
 
 impl Review {
-    /// Looks into the discovered file that some options lead to; nothing if they lead to none.
+    /// Reviews the discovered file for these options; `None` if there is none.
     pub(crate) fn of(options: &LoadOptions, environment: &ProcessEnv) -> Result<Option<Self>> {
         let mut options = LoadOptions { discovered: DiscoveredFiles::Run, ..options.clone() };
-        // The file alone: a server that another layer replaces now may run another time.
+        // Only this file: a server that another layer replaces now may run another time.
         options.places.inline_variables.clear();
         options.overrides = None;
         let (loaded, _) = load_waiting(environment, options)?;
         let Some((file, _)) = loaded.discovered.clone() else {
-            // A file that is refused is not simply missing.
+            // A rejected file is an error, not a missing file.
             let style = ColorStyle::Plain;
             let problems: String = loaded.diagnostics.iter().map(|it| it.render(style)).collect();
             ensure!(problems.is_empty(), "no file here can be trusted\n{}", problems.trim_end());
@@ -74,8 +74,8 @@ impl Review {
         Ok(Some(Self { file, loaded, consent, before, lines }))
     }
 
-    /// The files it may read if it may read those outside of its folder that were shown, where they
-    /// are now. A path that a variable decides can be any; a folder is never among them.
+    /// The reach of a consent to the shown files outside of its directory, by their current paths.
+    /// A path with a variable can be any file; a directory is never included.
     pub(crate) fn outside_reach(&self) -> FileReach {
         let outside = || self.lines.iter().filter_map(|line| line.outside.as_ref());
         let path = |file: &OutsideFile| match file {
@@ -91,8 +91,9 @@ impl Review {
         }
     }
 
-    /// Refuses a file that is not reviewed whole: one of which nothing can be used, and one with a setting that
-    /// disables servers now, which would run once another layer replaces the setting.
+    /// Rejects a file that cannot be reviewed completely: one without a usable server, and one with
+    /// a setting that disables servers now, which would run once another layer replaces the
+    /// setting.
     pub(crate) fn require_usable(&self) -> Result<()> {
         let config = &self.loaded.config;
         let path = escape_control(&self.file.path.to_string_lossy());
@@ -111,8 +112,8 @@ impl Review {
         Ok(())
     }
 
-    /// Everything it would use, for the person who decides. What is new since the last consent is
-    /// marked, and what is gone is listed after it.
+    /// Everything it would use, for the user. Marks additions since the last consent, and lists
+    /// removals at the end.
     pub(crate) fn as_text(&self) -> String {
         let empty = Vec::new();
         let before = self.before.as_ref().map_or(&empty, |before| &before.uses);
@@ -145,12 +146,12 @@ impl Review {
         text
     }
 
-    /// The same for a program.
+    /// The same for JSON output.
     pub(crate) fn used(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.used.text.as_str()).collect()
     }
 
-    /// Why it is asked about, on one line.
+    /// The reason for the prompt, on one line.
     fn reason(&self) -> String {
         let path = escape_control(&self.file.path.to_string_lossy());
         match (&self.before, &self.consent) {
@@ -163,12 +164,12 @@ impl Review {
         }
     }
 
-    /// What is shown before the question.
+    /// The text before the prompt.
     pub(crate) fn introduction(&self) -> String {
         format!("{} Its servers use:\n\n{}\n", self.reason(), self.as_text())
     }
 
-    /// Asks whether the file may run, on a terminal. Says whether it may.
+    /// Prompts the user for consent on a terminal. Returns whether the file may run.
     pub(crate) fn ask(&self, environment: &ProcessEnv, terminal: &Terminal) -> Result<bool> {
         terminal.say(&self.introduction());
         let question = "Start them, now and whenever this file has exactly this content?";
@@ -184,7 +185,7 @@ impl Review {
         Ok(true)
     }
 
-    /// Keeps that the user has consented to exactly what was reviewed.
+    /// Stores the consent to exactly the reviewed content.
     pub(crate) fn remember(&self, reach: FileReach, environment: &ProcessEnv) -> Result<()> {
         let trusted = TrustedFile {
             digest: self.file.digest.to_string(),
@@ -198,7 +199,7 @@ impl Review {
     }
 }
 
-/// Everything that the servers of a discovered file would use, and where its agents are read.
+/// Everything that the servers of a discovered file would use, and the paths of its agents.
 fn lines(
     loaded: &LoadedConfig,
     file: &DiscoveredFile,
@@ -208,7 +209,7 @@ fn lines(
     let found = loaded.config.servers();
     for server in found.filter(|server| server.provenance.origin.workspace() == file.workspace) {
         let off = if server.enabled { "" } else { ", switched off" };
-        // A name must not look like more than a name.
+        // A name must not look like other output.
         let name = escape_control(server.name.as_str()).replace('`', "\\`");
         let name = format!("server `{name}` ({}{off})", server.transport_word());
         for used in server.uses() {
@@ -227,7 +228,7 @@ fn lines(
     lines
 }
 
-/// The names of the variables in an `envFile`: some of them change what programs do.
+/// The names of the variables in an `envFile`, since some change the behaviour of programs.
 fn variable_names(used: &Use, environment: &ProcessEnv) -> String {
     let Some(UsedFile::At(path)) = used.file.as_ref().filter(|_| used.exact.contains("variables"))
     else {
@@ -244,8 +245,8 @@ fn variable_names(used: &Use, environment: &ProcessEnv) -> String {
     format!(": {}{more}", shown.join(", "))
 }
 
-/// Loads the configuration used here. Where that is a discovered file nobody has consented to, the
-/// user is asked, if somebody is there to ask.
+/// Loads the configuration. Prompts for consent to an untrusted discovered file, if there is a
+/// terminal.
 pub(crate) fn load(
     settings: &Settings,
     environment: &ProcessEnv,
@@ -261,21 +262,21 @@ pub(crate) fn load(
     }
 }
 
-/// Asks about the discovered file that some options lead to. Says whether it may run now.
+/// Prompts for consent to the discovered file for these options. Returns whether it may run.
 pub(crate) fn ask(
     options: &LoadOptions,
     environment: &ProcessEnv,
     terminal: &Terminal,
 ) -> Result<bool> {
-    // A store that cannot be read cannot be written either, and the hold says why. Errors of the file are
-    // reported with the configuration.
+    // A store that cannot be read cannot be written either, and the hold contains the reason.
+    // Errors of the file are reported with the configuration.
     match Review::of(options, environment) {
         Ok(Some(review)) if review.require_usable().is_ok() => review.ask(environment, terminal),
         Ok(_) | Err(_) => Ok(false),
     }
 }
 
-/// Says which servers are not started because nobody has consented to their file.
+/// Reports the servers that are not started because their file is not trusted.
 pub(crate) fn say_held(loaded: &LoadedConfig, terminal: &Terminal) {
     let held = loaded.config.servers().filter(|server| server.hold.is_some());
     let names: Vec<_> = held.map(|server| escape_control(server.name.as_str())).collect();
@@ -291,7 +292,7 @@ pub(crate) fn say_held(loaded: &LoadedConfig, terminal: &Terminal) {
     ));
 }
 
-/// What to do about a file that nobody has consented to.
+/// A hint on how to run an untrusted file.
 pub(crate) fn remedy(hold: &ConsentHold) -> String {
     let path = escape_control(&quoted(&hold.file.to_string_lossy()));
     if matches!(hold.reason, ConsentHoldReason::Unknown(_)) {
@@ -302,8 +303,8 @@ pub(crate) fn remedy(hold: &ConsentHold) -> String {
     )
 }
 
-/// Warns of files that were named, by an option or a variable or because they are the user's own,
-/// although others can change what they run. That they were named is consent.
+/// Warns of files that other users can change, if they are used without consent: given by an option
+/// or a variable, or the user's own.
 pub(crate) fn warn_of_unsafe(loaded: &LoadedConfig, environment: &ProcessEnv, terminal: &Terminal) {
     for origin in &loaded.origins {
         let Origin::File(FileOrigin { path, found, .. }) = origin else { continue };
@@ -317,7 +318,7 @@ pub(crate) fn warn_of_unsafe(loaded: &LoadedConfig, environment: &ProcessEnv, te
     }
 }
 
-/// The discovered file in use, which has to be there.
+/// The discovered file, or the error that there is none.
 pub(crate) fn required(review: Option<Review>, place: &str) -> Result<Review> {
     match review {
         Some(review) => Ok(review),

@@ -1,4 +1,4 @@
-//! The process around the program: the only place that reads variables, folders and files of it.
+//! The process environment: the only module that reads its variables, directories and files.
 
 mod file_timeout;
 mod private_file;
@@ -21,7 +21,7 @@ pub(crate) use private_file::PrivateFile;
 pub(crate) use trust::{TrustStore, TrustedFile, TrustedUse, outside_files};
 pub(crate) use watched_files::WatchedFiles;
 
-/// What the program can see of the process it runs in.
+/// The environment of this process.
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
     system: SystemEnv,
@@ -40,18 +40,18 @@ impl ProcessEnv {
         self.system.working_directory()
     }
 
-    /// Where this program is, to run it again.
+    /// The path of this program, to run it again.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         env::current_exe()
     }
 
-    /// What servers may see of our variables. All child processes of this program are servers, so
-    /// that it may adopt what they leave behind.
+    /// Options for child processes, with the variables they may inherit. All child processes of
+    /// this program are servers, so it may adopt their orphans.
     pub(crate) fn child_options(&self) -> ChildOptions {
         self.system.child_options().with_subreaper().with_cgroups()
     }
 
-    /// Options for HTTP, with proxies and certificates of the usual variables.
+    /// Options for HTTP, with proxies and certificates from the usual variables.
     pub(crate) fn http_options(&self) -> HttpOptions {
         self.system.http_options_with(|path| {
             let path = path.to_owned();
@@ -59,7 +59,7 @@ impl ProcessEnv {
         })
     }
 
-    /// Whether a program is there, also without the extension that Windows adds to it.
+    /// Whether a program exists, with or without the extension that Windows adds.
     pub(crate) fn is_program(&self, path: &Path) -> bool {
         let mut extensions = ["exe", "cmd", "bat"].into_iter();
         files::is_executable(path)
@@ -67,33 +67,33 @@ impl ProcessEnv {
                 && extensions.any(|it| files::is_executable(&path.with_added_extension(it))))
     }
 
-    /// The folders of a list such as PATH.
+    /// The directories of a list such as PATH.
     pub(crate) fn folders(&self, list: &OsStr) -> Vec<PathBuf> {
         env::split_paths(list).map(|folder| self.working_directory().join(folder)).collect()
     }
 
-    /// Whether a file is there.
+    /// Whether a file exists.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         self.working_directory().join(path).is_file()
     }
 
-    /// The day it is, as `2026-07-28`, in the time zone that everybody knows.
+    /// The date of today in UTC, as `2026-07-28`.
     pub(crate) fn today() -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         day(now.as_secs() / SECONDS_OF_DAY)
     }
 
-    /// Where tokens are kept unless another file is named.
+    /// The default path of the token file.
     pub(crate) fn tokens_file(&self) -> Option<PathBuf> {
         self.user_directory().map(|folder| folder.join("tokens.json"))
     }
 
-    /// Whether a variable is set to something.
+    /// Whether a variable is set and not empty.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         env::var_os(name).is_some_and(|value| !value.is_empty())
     }
 
-    /// Where what was learnt about servers is kept; nowhere if the user does not want it kept.
+    /// The directory of the server cache; `None` if it is disabled.
     pub(crate) fn memory_directory(&self) -> Option<PathBuf> {
         match env::var_os("TRUNKLINE_CACHE").filter(|value| !value.is_empty()) {
             Some(value) if value == "off" => None,
@@ -102,7 +102,7 @@ impl ProcessEnv {
         }
     }
 
-    /// The folder of what can be found out again, as each platform has it.
+    /// The cache directory of the platform.
     fn cache_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
@@ -117,12 +117,12 @@ impl ProcessEnv {
         base.map(|base| base.join("trunkline"))
     }
 
-    /// Where the files are kept that the user has consented to.
+    /// The path of the trust store.
     pub(crate) fn trust_file(&self) -> Option<PathBuf> {
         self.state_directory().map(|folder| folder.join("trust.json"))
     }
 
-    /// The files that the user has consented to.
+    /// The trust store.
     pub(crate) fn trust_store(&self) -> io::Result<TrustStore> {
         let path = self.trust_file().ok_or_else(|| {
             let message = "there is no home directory to keep it in; set XDG_STATE_HOME";
@@ -131,12 +131,12 @@ impl ProcessEnv {
         TrustStore::read(path)
     }
 
-    /// Who else can change a file, if somebody can.
+    /// The reason why other users can change a file, if they can.
     pub(crate) fn unsafety(&self, path: &Path) -> Option<String> {
         files::unsafety(&self.working_directory().join(path))
     }
 
-    /// Where a file is that a server has read for it, if it is outside of a folder.
+    /// The location of a file that a server uses, if it is outside of a directory.
     pub(crate) fn outside(&self, folder: &Path, file: &UsedFile) -> Option<OutsideFile> {
         let path = match file {
             UsedFile::At(path) => Some(path.clone()),
@@ -151,7 +151,7 @@ impl ProcessEnv {
         Some(if place.is_dir() { OutsideFile::Folder } else { OutsideFile::At(place) })
     }
 
-    /// The folder of what has to outlast a run and is no configuration, as each platform has it.
+    /// The state directory of the platform.
     fn state_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
@@ -166,7 +166,7 @@ impl ProcessEnv {
         base.map(|base| base.join("trunkline"))
     }
 
-    /// The folder of the user's own configuration, as each platform has it.
+    /// The directory of the user's configuration on this platform.
     pub(crate) fn user_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
@@ -182,19 +182,19 @@ impl ProcessEnv {
     }
 }
 
-/// A file outside of the folder of the configuration that refers to it.
+/// A file outside of the directory of the configuration that refers to it.
 pub(crate) enum OutsideFile {
-    /// At this path, links followed.
+    /// At this path, with links resolved.
     At(PathBuf),
-    /// A folder, which cannot be read. Consent to it would be consent to files that were not shown.
+    /// A directory, which cannot be read. Consent to it would include files that were not shown.
     Folder,
-    /// Where a variable or another file says.
+    /// Anywhere: the path contains a variable or the content of another file.
     Anywhere,
 }
 
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
-/// The date of a day, counted from the first of January 1970.
+/// The date of a day, counted from 1970-01-01.
 fn day(mut days: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

@@ -16,7 +16,7 @@ use crate::environment::{ProcessEnv, wait};
 use crate::load::UNANSWERED;
 use crate::nested_command::{config_argument, trunkline_arguments};
 
-/// A configuration with everything that would keep it from working here.
+/// Adds all problems of a configuration in this environment to its diagnostics.
 pub(crate) fn inspected(
     mut loaded: LoadedConfig,
     environment: &ProcessEnv,
@@ -31,12 +31,12 @@ pub(crate) fn inspected(
     wait(inspected).context(UNANSWERED)
 }
 
-/// Bundles that are served otherwise than they ask for.
+/// Bundles in a mode that the host does not serve.
 pub(crate) fn unserved(loaded: &LoadedConfig, environment: &ProcessEnv) -> Vec<Diagnostic> {
     unserved_bundles(&loaded.config, &Inspection { environment, config: &loaded.config })
 }
 
-/// The process around a configuration.
+/// Inspects a configuration in this process.
 struct Inspection<'e> {
     environment: &'e ProcessEnv,
     config: &'e Config,
@@ -48,7 +48,7 @@ impl Inspection<'_> {
         directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
     }
 
-    /// The same directory as it can be shown.
+    /// The same directory, with secrets redacted.
     fn shown_directory(&self, program: &ResolvedStdio) -> PathBuf {
         let directory = program.shown_cwd.as_deref().map(PathBuf::from);
         directory.unwrap_or_else(|| self.environment.working_directory().to_owned())

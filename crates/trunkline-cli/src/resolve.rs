@@ -21,7 +21,7 @@ use crate::command_host::{CommandHost, report_failures};
 use crate::exit::{Failure, FailureKind};
 use crate::terminal::Terminal;
 
-/// Servers that are named in one message; more would not be read.
+/// Limit of servers named in one message.
 const MAX_NAMED: usize = 3;
 
 /// The time limit of a command for everything about a call: starts, lists and the call itself.
@@ -168,8 +168,8 @@ impl NameSearch<'_> {
         self.finish(SearchAttempt { view, failures, led })
     }
 
-    /// The address as a view knows it. Where one server was named, others were not asked, so that only the
-    /// qualified form may lead to it.
+    /// The URI as the view knows it. With a given server, others were not listed, so that only the
+    /// qualified form may resolve.
     pub(crate) fn address_in(&self, view: &View) -> Cow<'_, str> {
         match (&self.server, view.route_resource(self.name)) {
             (Some(server), Err(RouteError::Unasked { .. })) => {
@@ -179,7 +179,7 @@ impl NameSearch<'_> {
         }
     }
 
-    /// Why a server is not started that could have an address, if nobody has consented to it.
+    /// The error if a server that could have the URI is not trusted.
     fn held_holder(&self) -> Option<Failure> {
         match &self.server {
             Some(server) => self.hosted.held(server.as_str()),

@@ -1,5 +1,5 @@
-//! The file of tokens: digests of them, and what their bearers may see. No message about it holds
-//! anything that stands in the place of a secret.
+//! The token file: digests of tokens and their scopes. No error message about it contains a value
+//! that may be a secret.
 
 mod unique_keys;
 
@@ -18,38 +18,38 @@ use crate::environment::{PrivateFile, ProcessEnv};
 use crate::terminal::Terminal;
 use unique_keys::UniqueKeys;
 
-/// All there is to access.
+/// All values of `access`.
 const ACCESS: [Access; 3] = [Access::ReadOnly, Access::ReadOnlyStrict, Access::ReadWrite];
 
-/// What a digest begins with, and how many characters follow.
+/// The prefix of a digest, and the number of characters after it.
 const DIGEST: (&str, usize) = ("sha256:", 43);
 
-/// Characters of a digest that are enough to tell it from others.
+/// Characters of a digest that are enough to distinguish it.
 const SHOWN_OF_DIGEST: usize = 8;
 
-/// Longest name of a token, which has to fit into a line.
+/// Limit on the characters of a token name, which has to fit on a line.
 const MAX_NAME: usize = 64;
 
 /// The keys of one token.
 const KEYS: [&str; 5] = ["digest", "agent", "bundles", "access", "created"];
 
-/// What is kept of one token.
+/// The stored part of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredToken {
     pub(crate) digest: String,
     pub(crate) scope: Scope,
-    /// The day it was made.
+    /// The date of its creation.
     pub(crate) created: Option<String>,
 }
 
-/// A file of tokens and what is in it.
+/// A token file and its content.
 pub(crate) struct TokenFile {
     pub(crate) file: PrivateFile,
     pub(crate) kept: BTreeMap<String, StoredToken>,
 }
 
 impl TokenFile {
-    /// Where tokens are kept.
+    /// The token file: the given one, or the default.
     pub(crate) fn place(named: Option<&Path>, environment: &ProcessEnv) -> Result<PrivateFile> {
         let path = match named {
             Some(path) => environment.working_directory().join(path),
@@ -60,7 +60,7 @@ impl TokenFile {
         Ok(PrivateFile::at(path))
     }
 
-    /// Reads what is there. A file that is not there has no tokens.
+    /// Reads the file. A missing file has no tokens.
     pub(crate) fn read(file: PrivateFile) -> Result<Self> {
         let shown = shown(file.path());
         let bytes = file.read().with_context(|| format!("{shown} cannot be read"))?;
@@ -75,12 +75,12 @@ impl TokenFile {
         shown(self.file.path())
     }
 
-    /// The option that leads other commands to it, if it was named.
+    /// The option that selects this file in other commands, if it was given.
     pub(crate) fn option(&self, named: Option<&Path>) -> String {
         named.map(|_| format!(" --file {}", quoted(&self.shown()))).unwrap_or_default()
     }
 
-    /// Says which tokens open nothing, and why.
+    /// Warns of tokens that give no access, with the reason.
     pub(crate) fn warn_of_useless(&self, host: &Host, terminal: &Terminal) {
         for (name, kept) in &self.kept {
             if let Err(none) = kept.scope.check(host) {
@@ -90,7 +90,7 @@ impl TokenFile {
         }
     }
 
-    /// Says so if others than the owner could read or change it.
+    /// Warns if other users can read or change the file.
     pub(crate) fn warn_if_open(&self, terminal: &Terminal) {
         if self.file.is_open_to_others() {
             let shown = self.shown();
@@ -109,14 +109,14 @@ impl TokenFile {
         tokens
     }
 
-    /// The text of the file.
+    /// The content of the file, as JSON.
     pub(crate) fn as_text(&self) -> String {
         let tokens = self.kept.iter().map(|(name, kept)| (name.clone(), kept.as_written()));
         format!("{:#}\n", json!({ "tokens": Map::from_iter(tokens) }))
     }
 }
 
-/// The tokens of the file that `serve` is to use: there have to be some.
+/// Reads the tokens for `serve`; fails if there are none.
 pub(crate) fn for_serving(place: PrivateFile, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
     let file = TokenFile::read(place)?;
     if file.kept.is_empty() {
@@ -131,7 +131,7 @@ pub(crate) fn for_serving(place: PrivateFile, named: Option<&Path>) -> Result<(T
     Ok((file, tokens))
 }
 
-/// Why a name cannot be one of a token.
+/// Rejects an invalid token name.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     match name.trim() {
         "" => bail!("a token needs a name, such as that of who will bear it"),
@@ -146,13 +146,13 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 impl StoredToken {
-    /// As much of the digest as may be shown.
+    /// The part of the digest that may be shown.
     pub(crate) fn shown_digest(&self) -> String {
         let start: String = self.digest.chars().take(DIGEST.0.len() + SHOWN_OF_DIGEST).collect();
         format!("{start}…")
     }
 
-    /// What its bearer may see, for people.
+    /// The scope, as text.
     pub(crate) fn shown_scope(&self) -> String {
         let agent = self.scope.agent.iter().map(|it| format!("agent {}", escape_control(it)));
         let bundles = self.scope.bundles.iter().map(|it| format!("bundle {}", escape_control(it)));
@@ -187,7 +187,7 @@ fn unusable(shown: &str, problems: &[String]) -> anyhow::Error {
     anyhow!("{shown} is no file of tokens\n  {}", problems.join("\n  "))
 }
 
-/// Reads the text of a file, or says everything that is wrong with it.
+/// Parses a file, or returns all of its problems.
 fn parse(bytes: &[u8]) -> Result<BTreeMap<String, StoredToken>, Vec<String>> {
     let UniqueKeys(value) = serde_json::from_slice(bytes).map_err(|error| {
         let problem = match error.classify() {
@@ -264,7 +264,7 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> StoredTok
     StoredToken { digest: digest.unwrap_or_default(), scope, created }
 }
 
-/// The bundles of a token. A scope without bundles is not limited to any, so an empty list is refused.
+/// The bundles of a token. A scope without bundles is unlimited, so an empty list is rejected.
 fn bundles(written: Option<&Value>) -> Result<Vec<String>, &'static str> {
     let Some(written) = written else { return Ok(Vec::new()) };
     let no_names = "`bundles` has to be a list of names";
@@ -292,7 +292,7 @@ fn unknown_access(word: &str) -> String {
     }
 }
 
-/// Keys that mean nothing here. A limit that is misspelt would be no limit, so none is passed over.
+/// Reports unknown keys: a misspelt limit would be no limit, so none is ignored.
 fn unknown_keys(place: &str, members: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     let unknown = members.keys().filter(|key| !known.contains(&key.as_str()));
     let problem = |key: &String| match closest_match(key, known.iter().copied()) {
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(parse(file.as_text().as_bytes()).unwrap(), kept);
     }
 
-    /// A limit that is empty, or that another reader takes for another one, must not open everything.
+    /// A limit that is empty, or that other parsers read differently, must not give full access.
     #[test]
     fn limits_that_are_empty_or_written_twice_are_refused() {
         let token = |limits: &str| format!(r#""ann":{{"digest":"{DIGEST_OF_ANN}"{limits}}}"#);

@@ -1,4 +1,5 @@
-//! Names in the rules of agents, servers and bundles that no server has: each is reported once (TOOL-6).
+//! Reports names in the rules of agents, servers and bundles that no server has, each once
+//! (TOOL-6).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use trunkline::view::{UnmatchedListEntry, UnmatchedName};
 
 use crate::terminal::Terminal;
 
-/// Most unknown names that are reported: enough to see what is wrong with the rest.
+/// Limit of reported names: enough to recognize the mistake in the rest.
 const MAX_REPORTED: usize = 100;
 
-/// The reports so far, so that none is repeated.
+/// The names reported so far, so that none is repeated.
 #[derive(Default)]
 pub(crate) struct UnmatchedNames(BTreeSet<String>);
 
 impl UnmatchedNames {
-    /// Reports the names that are unknown now that a server is up and, once the tools of all servers are
+    /// Reports unknown names after a server has become ready and, once the tools of all servers are
     /// known, those that belong to no server.
     pub(crate) async fn report_of(
         &mut self,
@@ -34,7 +35,7 @@ impl UnmatchedNames {
         self.report(host, terminal).await;
     }
 
-    /// Reports every name that is unknown now. No server is started for it.
+    /// Reports every unknown name. Starts no server.
     pub(crate) async fn report(&mut self, host: &Host, terminal: &Terminal) {
         refresh_prompts(host).await;
         for text in unknown_names(host) {
@@ -45,7 +46,7 @@ impl UnmatchedNames {
     }
 }
 
-/// Asks the servers that are ready for their prompts, where an entry of a list may be one.
+/// Requests the prompts of ready servers whose list entries may be prompts.
 pub(crate) async fn refresh_prompts(host: &Host) {
     let Ok(view) = host.view(CallerSpec::default()) else { return };
     let mut open = view.servers_with_open_list_entries();
@@ -56,7 +57,7 @@ pub(crate) async fn refresh_prompts(host: &Host) {
     }
 }
 
-/// A text for each name that is unknown now.
+/// A message for each unknown name.
 fn unknown_names(host: &Host) -> Vec<String> {
     let connections = host.servers().connections();
     let is_known = |it: &Arc<Connection>| it.is_loaded(ItemKind::Tool);
@@ -66,7 +67,7 @@ fn unknown_names(host: &Host) -> Vec<String> {
     };
     let mut texts = Vec::new();
     if let Ok(view) = host.view(CallerSpec::default()) {
-        // Where prompts are not known yet, there will be another look once they are.
+        // Entries of servers with unknown prompts are reported once the prompts are known.
         let entries = view.unmatched_list_entries().into_iter().filter(|it| it.are_prompts_known);
         texts.extend(entries.map(|it| list_entry(&it)));
     }
@@ -80,8 +81,8 @@ fn unknown_names(host: &Host) -> Vec<String> {
     texts
 }
 
-/// That nothing has a name among the patterns of an agent. One that begins like those of no server may
-/// be a tool of the host that the agent was written for.
+/// The message for an agent's pattern that matches no name. A name with no server's prefix may be a
+/// tool of the host that the agent was written for.
 pub(crate) fn agent_name(unknown: &UnmatchedName<'_>) -> String {
     let name = escape_control(unknown.pattern.pattern.as_str());
     let place = escape_control(&unknown.pattern.location.to_string());
@@ -98,7 +99,7 @@ pub(crate) fn agent_name(unknown: &UnmatchedName<'_>) -> String {
     }
 }
 
-/// That an entry of `allowTools` or `denyTools` matches nothing of its server.
+/// The message for an entry of `allowTools` or `denyTools` that matches no item of its server.
 pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
     let UnmatchedListEntry { entry, key, server, bundle, location, suggestion, .. } = unknown;
     let place = location.map(|it| format!("{}: ", escape_control(&it.to_string())));
@@ -121,7 +122,7 @@ pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
     };
     let kinds = match unknown.are_prompts_known {
         true => "tool or prompt",
-        // Known from disk are only tools.
+        // The disk cache contains only tools.
         false => "tool",
     };
     format!("{place}`{key}` of {owner}: server `{server}` has no {kinds} `{entry}`{advice}")

@@ -1,4 +1,4 @@
-//! `trunkline demo`: what Trunkline does, shown on servers of its own.
+//! `trunkline demo`: shows the features of Trunkline with built-in servers.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,7 +34,7 @@ use crate::terminal::Terminal;
 /// The call that is shown.
 const CALL: (&str, &str) = ("words_count_words", "one line to every MCP server");
 
-/// The name of the same tool for a client of the gateway, which has it under a name of its own.
+/// The exposed name of the same tool for a client of the gateway, which adds its own prefix.
 const CALL_THROUGH: &str = "trunkline_words_count_words";
 
 const STAYS: &str =
@@ -52,7 +52,7 @@ pub(crate) fn run(
     let runtime = command_host::runtime()?;
     let listener = runtime.block_on(bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))?;
     let text = configuration(environment, &listener)?;
-    // It serves for as long as the demonstration runs, and ends with the runtime.
+    // It serves until the demo ends, with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
     let options = command_host::options(environment).with_capabilities(client_capabilities());
@@ -61,7 +61,7 @@ pub(crate) fn run(
         let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
         let view = hosted.host.view(CallerSpec::default()).map_err(Failure::from)?;
         let called = call(&hosted.host, &view, CALL.0).await;
-        // Without the tool, the reason that its server is missing is all there is to say.
+        // If the tool is missing, only the failure of its server is reported.
         let called = called.inspect_err(|_| report_failures(&failures, terminal))?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
@@ -107,8 +107,7 @@ async fn call(host: &Host, view: &View, tool: &str) -> Result<Called> {
     Ok(called.map_err(Failure::from)?)
 }
 
-/// The same call by a client that knows nothing but the gateway: another host, with the entry that
-/// any client would have.
+/// Makes the same call as a client of the gateway: another host, with the entry of any client.
 async fn call_through(
     entry: &str,
     environment: &Arc<ProcessEnv>,
@@ -124,16 +123,16 @@ async fn call_through(
     called.inspect_err(|_| report_failures(&failures, terminal))
 }
 
-/// What there is to show.
+/// The content of the demo.
 struct Demo<'h> {
     hosted: &'h CommandHost,
     view: View,
     called: Called,
-    /// The configuration as it was written.
+    /// The text of the configuration.
     text: &'h str,
-    /// Where the gateway is.
+    /// The URL of the gateway.
     url: String,
-    /// What a client needs to write.
+    /// The configuration of a client.
     entry: String,
     called_through: Called,
     is_to_stay: bool,

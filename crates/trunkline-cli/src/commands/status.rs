@@ -1,4 +1,4 @@
-//! `trunkline status`: how every server is doing, once or for as long as somebody watches.
+//! `trunkline status`: the status of every server, once or with `--watch` on every change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,14 +27,15 @@ use crate::settings::{Settings, Verbosity};
 use crate::terminal::Terminal;
 use crate::unmatched::UnmatchedNames;
 
-/// What is wrong with a server that is not even tried.
+/// The error of a server whose entry is invalid.
 const BROKEN: &str = "its entry has errors";
 
-/// The state of a server whose file nobody has consented to, and why it is not started.
+/// The state of a server whose file is not trusted, and the reason why it is not started.
 const NOT_TRUSTED: &str = "not-trusted";
 const HELD: &str = "its configuration file is not trusted yet";
 
-/// The state of a server that is switched off, and why it is not started.
+/// The state of a server that is disabled in the configuration, and the reason why it is not
+/// started.
 const DISABLED: &str = "disabled";
 const SWITCHED_OFF: &str = "switched off in the configuration";
 
@@ -68,7 +69,7 @@ pub(crate) fn run(
     })
 }
 
-/// Says how many tools are hidden, whoever asks (TOOL-5).
+/// Reports how many tools are hidden from every caller (TOOL-5).
 fn say_hidden(hosted: &CommandHost, settings: &Settings, terminal: &Terminal) -> Result<()> {
     if settings.verbosity > Verbosity::Quiet {
         let view = hosted.host.view(CallerSpec::default())?;
@@ -81,7 +82,7 @@ fn say_hidden(hosted: &CommandHost, settings: &Settings, terminal: &Terminal) ->
     Ok(())
 }
 
-/// Starts every server and shows every change, until somebody has seen enough.
+/// Starts every server and shows every change, until the user interrupts it.
 async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
     let unstarted = unstarted(hosted);
@@ -89,7 +90,7 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
         terminal.print(report::no_servers(&hosted.loaded))?;
         return Ok(Outcome::Good);
     }
-    // On a screen they are in the table.
+    // On a terminal they are rows of the table.
     if format != Format::Text || terminal.size().is_none() || connections.is_empty() {
         for server in &unstarted {
             let text = match format {
@@ -127,15 +128,15 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
     Ok(Outcome::Good)
 }
 
-/// What is on the screen, so that it can be drawn over.
+/// The lines on the terminal, to redraw them.
 #[derive(Default)]
 struct Screen {
     lines: usize,
 }
 
 impl Screen {
-    /// The text, in the place of the one before, as much of it as fits on a terminal of this width
-    /// and height.
+    /// The output that replaces the previous text, truncated to the width and height of the
+    /// terminal.
     fn redrawn(&mut self, text: &str, (width, height): (usize, usize)) -> String {
         let up = if self.lines > 0 { format!("\u{1b}[{}A", self.lines) } else { String::new() };
         self.lines = 0;
@@ -153,12 +154,12 @@ impl Screen {
     }
 }
 
-/// What has been said about each server.
+/// The last line printed for each server.
 #[derive(Default)]
 struct Lines(BTreeMap<ServerName, String>);
 
 impl Lines {
-    /// The line that says what changed about a server, if it is another than the one before.
+    /// The line for a change, unless it equals the previous one of the server.
     fn changed(&mut self, change: &StatusChange) -> Option<String> {
         let line = line(change);
         let before = self.0.insert(change.server.clone(), line.clone());
@@ -202,7 +203,7 @@ pub(super) fn as_text(hosted: &CommandHost) -> String {
     text
 }
 
-/// What is wrong with a server, below the table.
+/// Appends the errors of a server, shown below the table.
 fn troubles(text: &mut String, server: &Server, status: &Status) {
     if let Some(error) = &status.last_error {
         let _ = writeln!(text, "\n{}", escape_control(&error.to_string()));
@@ -240,17 +241,16 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     ]
 }
 
-/// A server that is never started, and why (CON-11).
+/// A server that is never started, with the reason (CON-11).
 struct UnstartedServer<'h> {
     name: &'h ServerName,
     state: &'static str,
     reason: &'static str,
-    /// What it would be reached over; unknown of an entry with errors.
+    /// The transport; unknown if the entry has errors.
     transport: Option<&'static str>,
 }
 
-/// The servers with errors in their entries, then those whose file nobody has consented to, then those
-/// that are switched off in the configuration.
+/// The servers with invalid entries, then those of untrusted files, then the disabled ones.
 fn unstarted(hosted: &CommandHost) -> Vec<UnstartedServer<'_>> {
     let config = &hosted.loaded.config;
     let broken = config.broken().iter().map(|name| UnstartedServer {
@@ -303,12 +303,12 @@ impl<'h> UnstartedServer<'h> {
     }
 }
 
-/// What the server is reached over: as was found out, or as is configured.
+/// The transport in use, or else the configured one.
 fn transport(server: &Server, status: &Status) -> &'static str {
     status.transport.unwrap_or_else(|| server.transport_word())
 }
 
-/// Name and version of a server, as it says itself.
+/// Name and version from `serverInfo`.
 fn described(info: &Raw) -> String {
     let [name, version] = info.get_all(["name", "version"]);
     let text =
@@ -329,14 +329,14 @@ pub(super) fn as_json(hosted: &CommandHost) -> Value {
     json!({ "servers": server.chain(unstarted).collect::<Vec<_>>() })
 }
 
-/// The tools of a server that are hidden, whoever asks, with the reason of each (TOOL-5).
+/// The tools of a server that are hidden from every caller, with their reasons (TOOL-5).
 fn hidden_of(server: &ServerName, view: Option<&View>) -> Value {
     let hidden = view.into_iter().flat_map(|view| view.hidden(ItemKind::Tool));
     let of_server = hidden.filter(|(entry, _)| entry.server().name == *server);
     of_server.map(|(entry, reason)| hidden_json(entry, &reason)).collect()
 }
 
-/// A change as one line of JSON: the status of the server, or that it is gone.
+/// A change as one line of JSON: the status of the server, or its removal.
 fn change_json(hosted: &CommandHost, change: &StatusChange) -> Option<Value> {
     let name = change.server.as_str();
     match &change.status {

@@ -1,4 +1,4 @@
-//! `trunkline trust`: consent to run a configuration file that was found, and take it back.
+//! `trunkline trust`: gives, lists and revokes consent to discovered configuration files.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ impl TrustCommand<'_> {
         Ok(if is_trusted { Outcome::Good } else { Outcome::Bad })
     }
 
-    /// Whether what was consented to already is all that is asked for now.
+    /// Whether the existing consent covers the requested one.
     fn is_enough(&self, reach: &FileReach, review: &Review) -> bool {
         !self.arguments.outside_files || *reach == review.outside_reach()
     }
@@ -156,7 +156,8 @@ impl TrustCommand<'_> {
         Ok(Outcome::Good)
     }
 
-    /// The files that may be meant by what was named: it, or what would be found in and above it.
+    /// The candidates for the given path: the file itself, and the files that would be discovered
+    /// there.
     fn named_files(&self) -> Vec<PathBuf> {
         let here = self.environment.working_directory();
         let named = self.arguments.path.as_ref().map(|path| here.join(path));
@@ -169,7 +170,7 @@ impl TrustCommand<'_> {
         named.clone().into_iter().chain(found).collect()
     }
 
-    /// What leads to the file that is meant and to no other, and where that is.
+    /// Options that discover only the given file, and the description of its location.
     fn options(&self) -> Result<(LoadOptions, String)> {
         let here = self.environment.working_directory();
         let mut places = SearchPath { walk: SearchScope::Up, ..SearchPath::trunkline(None) };
@@ -201,7 +202,7 @@ impl TrustCommand<'_> {
     }
 }
 
-/// The folder in which a file would be found, and as what.
+/// The directory in which a file would be discovered, and the matching search entry.
 fn split(path: &Path, candidates: &[SearchFile]) -> Option<(PathBuf, SearchFile)> {
     let candidate = candidates.iter().find(|candidate| path.ends_with(&candidate.path))?;
     let levels = candidate.path.components().count();

@@ -88,7 +88,7 @@ impl TrustStore {
         }
     }
 
-    /// The consent to a file, whatever its content is now.
+    /// The consent to a file, regardless of its current content.
     pub(crate) fn get(&self, path: &Path) -> Option<&TrustedFile> {
         self.files.get(&key(path)?)
     }

@@ -1,12 +1,12 @@
-//! JSON whose objects have every key once. Readers disagree on which of two members counts, so the one with
-//! a limit could be passed over.
+//! JSON without duplicate keys. Parsers disagree on which of two members counts, so a limit could
+//! be ignored.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A value in which no object has a key twice.
+/// A value without duplicate keys in its objects.
 pub(super) struct UniqueKeys(pub(super) Value);
 
 impl<'de> Deserialize<'de> for UniqueKeys {
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some((key, UniqueKeys(value))) = members.next_entry::<String, UniqueKeys>()? {
-            // The key is not named: it may stand in the place of a secret.
+            // The key is not quoted: it may be a misplaced secret.
             if object.insert(key, value).is_some() {
                 return Err(A::Error::custom("a key is written twice"));
             }

@@ -172,13 +172,13 @@ fn a_gateway_finds_itself_behind_its_own_address() {
     gateway.wait_for("leads back to the gateway");
 }
 
-/// Gateways of which each has a server of its own, and the next one at its address.
+/// Gateways in a ring: each has a server of its own, and the URL of the next gateway.
 struct Ring {
     gateways: Vec<(char, Serving, Folder)>,
 }
 
 impl Ring {
-    /// A ring of gateways with these names; open, if the last one has no next one.
+    /// Starts gateways with these names; an open ring is a chain.
     fn start(names: &str, is_closed: bool) -> Self {
         let ports: Vec<_> = names.chars().map(|name| (name, free_port())).collect();
         let next = ports.iter().cycle().skip(1).take(ports.len());
@@ -202,14 +202,14 @@ impl Ring {
         tools_at(folder, gateway.url(), None)
     }
 
-    /// Waits until a gateway of the ring has said something.
+    /// Waits until a gateway of the ring has logged a text.
     fn wait_for(&self, text: &str) {
         wait_until(text, LONGEST_START, || {
             self.gateways.iter().any(|(_, gateway, _)| gateway.messages().contains(text))
         });
     }
 
-    /// Asks all gateways several times. No list may hold what its own gateway offers.
+    /// Lists the tools of all gateways several times. No list may contain the gateway's own tools.
     fn assert_finite(&self) {
         for round in 0..4 {
             for (index, (name, ..)) in self.gateways.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Ring {
     }
 }
 
-/// Seen: 1,618 tools after four minutes, under names such as `b_a_b_a_b_a_words_shout`.
+/// Regression: 1,618 tools after four minutes, with names such as `b_a_b_a_b_a_words_shout`.
 #[test]
 fn two_gateways_that_use_each_other_are_found() {
     let ring = Ring::start("ab", true);
@@ -257,7 +257,7 @@ fn three_gateways_behind_one_another_work() {
     assert!(run.output.contains("HELLO"), "{run}");
 }
 
-/// A gateway whose server is a process that uses the address of the gateway.
+/// A gateway with a child process that connects to the URL of the gateway.
 #[test]
 fn a_gateway_behind_its_own_process_is_found() {
     let address = format!("127.0.0.1:{}", free_port());
@@ -280,7 +280,7 @@ fn a_gateway_behind_its_own_process_is_found() {
     }
 }
 
-/// Seen: one read became 2,052 connections, ended only by the bound on calls that wait.
+/// Regression: one read led to 2,052 connections, ended only by the limit of waiting calls.
 #[test]
 fn a_read_of_a_uri_without_a_list_ends_in_a_ring() {
     let ports = [free_port(), free_port()];

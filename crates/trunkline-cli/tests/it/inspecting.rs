@@ -40,7 +40,7 @@ fn values_that_are_not_there_are_warned_of() {
     assert_found(&run, "warning[unresolved-reference]", &["envFile", "/gone.env cannot be read"]);
 }
 
-/// Seen before: "nothing that stops a server", of a server that does not start.
+/// Regression: the summary was "nothing that stops a server" for a server that does not start.
 #[test]
 fn the_summary_counts_servers_that_do_not_start_here() {
     let run =
@@ -67,7 +67,7 @@ fn programs_that_are_not_there_are_warned_of() {
     );
     let run = checked(&json!({ "command": "./nope.sh", "cwd": "/usr" }));
     assert_found(&run, "warning[missing-program]", &["is not at its path /usr/./nope.sh"]);
-    // Also of a server that is called like the key.
+    // Also for a server with the same name as the key.
     let servers = json!({ "cwd": { "command": "sh", "cwd": "/no/such/folder" } });
     let run = checked_file(&json!({ "mcpServers": servers }));
     for word in ["warning[missing-directory]: server `cwd`:", "/no/such/folder does not exist"] {

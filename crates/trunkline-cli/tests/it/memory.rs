@@ -48,11 +48,11 @@ fn peak(serving: &Serving) -> u64 {
 pub(crate) fn assert_within_bounds(serving: &Serving) {
     let peak = peak(serving);
     assert!(peak < PEAK, "{peak} KiB were resident, of {PEAK} KiB");
-    // It still serves. A client without a token hears that it needs one.
+    // The gateway still serves. A client without a token gets a 401.
     assert!(matches!(post(serving.url(), &[], INITIALIZE).0, 200 | 401));
 }
 
-/// The header that names the session an answer opened.
+/// The session header of a response to `initialize`.
 pub(crate) fn session_of(answer: &str) -> String {
     let mut lines = answer.lines();
     let found = lines.find_map(|line| line.strip_prefix("mcp-session-id: "));
@@ -64,7 +64,7 @@ fn ask(url: &str, session: &str, request: &Value) -> String {
     post(url, &[("mcp-session-id", session)], &request.to_string()).1
 }
 
-/// A call of the one tool of the server.
+/// A call of the server's only tool.
 pub(crate) fn tool_call() -> Value {
     let params = json!({ "name": "flooding_small", "arguments": {} });
     json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })
@@ -204,14 +204,14 @@ fn instructions_of_a_server_are_cut() {
     assert_within_bounds(&serving);
 }
 
-/// How the one tool of the server is called.
+/// How the server's only tool is called.
 pub(crate) enum Era<'s> {
     /// In a session, with these headers.
     Legacy(&'s [(&'s str, &'s str)]),
     Modern,
 }
 
-/// Calls the tool so many times, and reads none of the answers.
+/// Calls the tool `count` times, without reading the responses.
 pub(crate) fn call_without_reading(url: &str, era: &Era<'_>, count: usize) -> Vec<TcpStream> {
     let authority = url.split('/').nth(2).unwrap();
     let headers = match era {
@@ -292,7 +292,7 @@ fn progress_that_nobody_reads_is_not_kept_without_bound() {
     }
 }
 
-/// A state that begins as those of the gateway do costs nothing before it is known to be one.
+/// A request state with the gateway's prefix costs no memory before it is authenticated.
 #[test]
 fn a_forged_request_state_makes_nothing_of_long_arguments() {
     let (_folder, serving) = serving("none");

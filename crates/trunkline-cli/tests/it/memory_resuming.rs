@@ -1,5 +1,5 @@
-//! The memory of the gateway when clients read everything: events that a client has read stay on their
-//! stream for a client that resumes it.
+//! Memory of the gateway when clients read everything: read events are retained for clients that
+//! resume the stream.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,13 +18,13 @@ use crate::processes::wait_until;
 use crate::run::Folder;
 use crate::tokens::{add, bearer};
 
-/// Bytes that clients read in an attack: more than the gateway may hold.
+/// Bytes that clients read in an attack: more than the gateway may retain.
 const READ_BYTES: usize = 450_000_000;
 
 /// Time for the gateway to send them.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A gateway with the flooding server, and a client with a token of its own.
+/// A gateway with the flooding server, and a client with its own token.
 struct Attack {
     _folder: Folder,
     serving: Serving,
@@ -105,7 +105,7 @@ fn updates_that_sessions_have_read_are_not_kept_without_bound() {
         attack.read_all(attack.open_stream(&session));
     }
     let caller = attack.open_session();
-    // A reader that is slow misses updates, so that one call may not be enough.
+    // A slow reader misses updates, so one call may not be enough.
     wait_until("updates are read", READ_TIMEOUT, || {
         attack.request(&caller, &tool_call());
         attack.has_read_enough()

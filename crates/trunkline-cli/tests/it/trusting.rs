@@ -58,8 +58,8 @@ fn what_was_only_found_starts_nothing() {
     assert_eq!(bare(&folder, &["call", "evil_x"]).code, 5);
 }
 
-/// Seen before: a setting that cannot be read hid the servers from the review, and another layer that
-/// replaced the setting ran them.
+/// Regression: an unreadable setting hid the servers from the review, and a layer that replaced the
+/// setting ran them.
 #[test]
 fn a_file_whose_settings_hide_servers_is_not_trusted() {
     for setting in [json!({ "restart": "bogus" }), json!({ "inheritEnv": 5 })] {
@@ -437,8 +437,8 @@ mod permissions {
         assert!(run.messages.contains("outside") || run.output.contains("outside"), "{run}");
     }
 
-    /// Seen before: a folder counted for every file in it, and a path inside of the project that was not
-    /// there counted as shown, wherever a link led later.
+    /// Regression: consent to a directory included every file in it, and a missing path inside the
+    /// project counted as shown, wherever a link led later.
     #[test]
     fn consent_is_not_for_files_that_were_not_there() {
         let folder = Folder::new().file("note.txt", "note");

@@ -66,7 +66,7 @@ fn every_change_is_a_line_of_json_for_programs() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Seen: a server that was switched off, or had an error in its entry, was in no line.
+/// Regression: a server that was disabled, or had an invalid entry, had no line.
 #[test]
 fn servers_that_are_never_started_are_there_too() {
     let program = env!("CARGO_BIN_EXE_trunkline");

@@ -112,7 +112,7 @@ impl ResourceSubscriptions {
         let Ok(Some(asking)) = self.request(from, uri, None) else { return };
         match asking.subscribed().await {
             Ok(Ok(subscription)) => asking.agreed(subscription),
-            // A rejected renewal leaves the existing subscription as it is.
+            // Only a pending request of the client reports a rejection.
             Ok(Err(_)) => {}
             // Another connection replaces it.
             Err(_) if from.0.is_closed() => {}

@@ -57,7 +57,8 @@ impl StateCodec {
         uses: SealContext<'_>,
         holds: Option<Duration>,
     ) -> String {
-        // Rounded up to whole seconds: before that, the table of parked calls decides on expiry.
+        // Rounded up to whole seconds: before that, the table that holds the sealed ID decides on
+        // expiry.
         let now = self.made.elapsed();
         let until =
             holds.map_or(u64::MAX, |holds| now.saturating_add(holds).as_secs().saturating_add(1));

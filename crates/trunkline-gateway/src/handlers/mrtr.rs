@@ -129,8 +129,8 @@ impl Gateway {
         Ok(Some(result.with("requestState", &sealed)))
     }
 
-    /// Resumes a parked call. If its item no longer exists for the client, the call is dropped,
-    /// which cancels it.
+    /// Resumes a parked call. If the client can no longer use its item, the call is dropped, which
+    /// cancels it.
     pub(crate) async fn resume(
         &self,
         caller: &Caller,

@@ -168,7 +168,7 @@ async fn a_subscription_ends_with_the_token_of_its_client() {
     hosted.end().await;
 }
 
-/// A session belongs to what its token admitted when it was opened, and so does what its stream says.
+/// A session and its stream depend on the access that its token had when it was opened.
 #[tokio::test]
 async fn the_stream_of_a_session_ends_when_its_token_changes_or_is_removed() {
     let narrowed = Token { name: "bob".to_owned(), scope: Scope::of_bundle("one") };

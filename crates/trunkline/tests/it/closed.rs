@@ -34,7 +34,7 @@ pub(crate) fn visible(loaded: &LoadedConfig, who: CallerSpec<'_>) -> Visible {
     visible_with(loaded, loaded.config.agents().named.clone(), who)
 }
 
-/// The same, with agents from elsewhere.
+/// The same, with other agents.
 pub(crate) fn visible_with(
     loaded: &LoadedConfig,
     agents: BTreeMap<AgentName, Agent>,
@@ -58,7 +58,8 @@ fn seen_by(loaded: &LoadedConfig, rules: &Rules, caller: &Caller) -> Visible {
     allowed.map(|entry| format!("{}/{}", entry.server().name, entry.name())).collect()
 }
 
-/// The own names of `fs` that are seen with a list of the server, and with the same list of a bundle.
+/// The tools of `fs` that are visible with a list of the server, and with the same list of a
+/// bundle.
 fn seen_with_list(key: &str, entries: &str) -> [Visible; 2] {
     let list = format!(r#""{key}": {entries}"#);
     let of_server =
@@ -195,7 +196,7 @@ fn an_agent_file_with_a_mistake_disables_its_agent() {
     assert!(loaded.agents["a"].is_disabled);
 }
 
-/// An entry of a map that cannot be read may be the one that takes a tool away.
+/// An unreadable entry of a map may be the one that denies a tool.
 #[test]
 fn a_map_of_tools_with_one_unreadable_value_disables_its_agent() {
     for value in ["no", "off", "0", "{a: b}", "", "[]", "'false'", "true\n  fs_write: false"] {
@@ -209,8 +210,8 @@ fn a_map_of_tools_with_one_unreadable_value_disables_its_agent() {
     assert!(agent.includes("fs_read") && !agent.includes("fs_write"));
 }
 
-/// Everything that a configuration shows anybody, with this text at its top, in its server, in its bundle
-/// or in its agent.
+/// All visible tools, with this member at the top level, in the server, in the bundle or in the
+/// agent.
 fn seen_with(place: &str, member: &str) -> Visible {
     let at = |here: &str| match here == place {
         true => format!(", {member}"),
@@ -372,7 +373,7 @@ fn limits_of_other_hosts_in_an_agent_file_are_applied() {
     }
 }
 
-/// A slip in a key that only agent files have, and other words for a limit, disable the agent.
+/// A misspelt key that only agent files have, or another name of a limit, disables the agent.
 #[test]
 fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
     for keys in [
@@ -394,7 +395,7 @@ fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
         assert!(loaded.agents["a"].is_disabled, "{keys}");
         assert!(loaded.diagnostics.iter().any(|found| found.is_error(false)), "{keys}");
     }
-    // Claude Code connects these beside the others.
+    // Claude Code connects these servers in addition to the others.
     let text = "---\nname: a\nmcpServers: [fs]\n---\n";
     let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
     assert!(!loaded.agents["a"].is_disabled);
@@ -406,7 +407,8 @@ fn a_misspelt_limit_in_an_agent_file_disables_its_agent() {
     }
 }
 
-/// Limits in groups, with a `$`, with a letter wrong in a place that has none, and in an object of settings.
+/// Limits in nested objects, with a `$`, misspelt in an unsupported place, and in a settings
+/// object.
 #[test]
 fn a_limit_in_another_place_or_with_a_slip_is_never_passed_over() {
     for member in [

@@ -1,4 +1,4 @@
-//! BUN-2: the objects that hold servers, bundles and agents, written twice or under a misspelt key.
+//! BUN-2: duplicate or misspelt objects of servers, bundles and agents.
 
 use trunkline::config::{self, Code, LoadOptions, LoadedConfig, Overrides};
 use trunkline::policy::CallerSpec;
@@ -15,7 +15,7 @@ fn has_error(loaded: &LoadedConfig) -> bool {
     loaded.diagnostics.iter().any(|found| found.is_error(false))
 }
 
-/// Nothing says which of two containers counts, and hosts disagree: what they name is not used.
+/// Hosts disagree on which of two containers counts, so their names are not used.
 #[test]
 fn names_in_a_container_that_is_written_twice_are_not_used() {
     let limits = [r#""allowTools":["read"]"#, r#""enabled":false"#, r#""access":"read-only""#];
@@ -65,7 +65,7 @@ fn bundles_and_agents_that_are_written_twice_are_disabled() {
     }
 }
 
-/// A layer that may take something away, and whose container has another key, disables what is below.
+/// A misspelt container of a layer may deny something, so it disables the layers below.
 #[test]
 fn a_misspelt_container_in_a_layer_disables_what_is_below_it() {
     let lower = r#"{"mcpServers":{"fs":{"command":"x"},"t":{"command":"y"}},
@@ -90,7 +90,7 @@ fn a_misspelt_container_in_a_layer_disables_what_is_below_it() {
     }
 }
 
-/// Keys of whole settings files that resemble a container, and are none.
+/// Keys of whole settings files that resemble a container, but are none.
 #[test]
 fn keys_of_other_hosts_that_resemble_a_container_are_left_alone() {
     for other in [
@@ -113,7 +113,8 @@ fn keys_of_other_hosts_that_resemble_a_container_are_left_alone() {
     assert_eq!(visible(&loaded, CallerSpec::default()).len(), 3);
 }
 
-/// Beside servers elsewhere, `mcp` holds Gemini CLI's rules: a list in it that nothing knows may exclude any.
+/// With servers elsewhere, `mcp` holds Gemini CLI's rules: an unknown list in it may exclude any
+/// server.
 #[test]
 fn misspelt_lists_of_gemini_switch_everything_off() {
     for rule in [
@@ -136,7 +137,7 @@ fn misspelt_lists_of_gemini_switch_everything_off() {
     }
 }
 
-/// A limit in an object that has none is not applied, so that the servers it was meant for are disabled.
+/// A limit in an unsupported object is not applied, so the servers it was meant for are disabled.
 #[test]
 fn a_limit_in_an_object_of_settings_disables_the_servers() {
     for other in [

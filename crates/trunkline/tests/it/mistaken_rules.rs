@@ -1,4 +1,5 @@
-//! BUN-2, TOOL-6: a property of every rule, in a configuration, a layer of one or an agent file.
+//! BUN-2, TOOL-6: property tests of mistakes in every rule of a configuration, a layer or an agent
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -67,14 +68,14 @@ fn assert_shows_no_more(mistaken: &Setup, correct: &Setup) {
     assert!(with.has_errors, "nothing is said of {mistaken:?}");
 }
 
-/// The path of rules that stand in a file with an agent.
+/// The path of rules in an agent file.
 const AGENT_FILE: &[&str] = &["AGENTS.md"];
 
-/// Rules that exclude each other: the second is not drawn with the first.
+/// Rules that exclude each other: the second is not generated with the first.
 const EXCLUSIVE: &[(&[&str], &str, &str)] =
     &[(&["servers", "fs"], "enabled", "disabled"), (AGENT_FILE, "tools", "allowed-tools")];
 
-/// One rule: where it stands, its key, values that are rules, and values that are mistakes.
+/// One rule: its path, its key, valid values, and mistaken values.
 struct RuleKind {
     path: &'static [&'static str],
     key: &'static str,
@@ -219,20 +220,20 @@ const RULES: &[RuleKind] = &[
     },
 ];
 
-/// How a rule is written wrongly.
+/// A mistake in a rule.
 #[derive(Clone, Debug)]
 enum Mistake {
-    /// Another value, by its place in the list of the rule.
+    /// A mistaken value, by its index.
     Value(Index),
     /// A key without one of its letters.
     Key(Index),
-    /// The rule twice, the second time with another value.
+    /// A duplicate key with another value.
     Twice,
-    /// The end of the file is missing from somewhere after the rule.
+    /// A file that is cut somewhere after the rule.
     Cut(Index),
-    /// The object that the rule stands in twice, once without rules; the rules are in the first or the last.
+    /// A duplicate container, once without rules; the rules are in the first or the last.
     ContainerTwice { is_first: bool },
-    /// The object that the rule stands in under a key without one of its letters, in a layer above another.
+    /// A container under a key without one of its letters, in a layer above another.
     ContainerKey(Index),
 }
 
@@ -248,14 +249,14 @@ fn mistakes() -> impl Strategy<Value = Mistake> {
     ]
 }
 
-/// A key without one of its letters.
+/// Removes a letter of a key.
 fn slip(key: &str, index: &Index) -> String {
     let left_out = index.index(key.len());
     let letters = key.chars().enumerate().filter(|(place, _)| *place != left_out);
     letters.map(|(_, letter)| letter).collect()
 }
 
-/// The objects at the top, without rules.
+/// The top-level containers, without rules.
 const CONTAINERS: [(&str, &str); 4] = [
     ("servers", r#""fs":{"command":"x"},"web":{"command":"y"}"#),
     ("bundles", r#""b":{"serverId":"fs"}"#),
@@ -270,11 +271,11 @@ const LOWER: &str = r#"{"servers":{"fs":{"command":"x"},"web":{"command":"y"}},
 /// Writes a container, given its key and its members.
 type WriteContainer<'w> = &'w dyn Fn(&str, &str) -> String;
 
-/// Rules that are to be written, and what is written in place of one of them, or of one container.
+/// Rules to write, and the replacement of one rule or of one container.
 struct Draft<'r> {
     rules: &'r [(usize, usize)],
     replaced: Option<(usize, Vec<(String, String)>)>,
-    /// A container, and what stands in its place.
+    /// A container and its replacement.
     container: Option<(&'r str, WriteContainer<'r>)>,
 }
 
@@ -330,7 +331,7 @@ impl Draft<'_> {
     }
 }
 
-/// Writes rules with a mistake in one of them, and without.
+/// Writes rules with and without a mistake in one of them.
 fn mistaken_and_correct(
     rules: &[(usize, usize)],
     (kind, value): (usize, usize),
@@ -347,8 +348,8 @@ fn mistaken_and_correct(
         Mistake::Key(index) => replaced(vec![pair(&slip(key, index), values[value])]),
         Mistake::Twice => replaced(vec![pair(key, values[value]), pair(key, "true")]),
         Mistake::Cut(index) => {
-            // Rules of Gemini CLI stand apart from the servers. A file that ends before them is limited to
-            // `read-only-strict` like any other that is cut.
+            // Rules of Gemini CLI are not in the entries of servers. A file that ends before them
+            // is limited to `read-only-strict` like any other that is cut.
             let rules: Vec<_> =
                 rules.iter().copied().filter(|(kind, _)| RULES[*kind].path != ["mcp"]).collect();
             let plain = Draft { rules: &rules, replaced: None, container: None };

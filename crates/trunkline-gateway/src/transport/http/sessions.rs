@@ -401,7 +401,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
     version.is_some_and(|version| Era::of_version(version.trim()) != Some(Era::Legacy))
 }
 
-/// Releases the resources of a session.
+/// Closes the dedicated servers of a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
     let (gateway, id) = (Arc::clone(gateway), session.id.clone());
     tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
