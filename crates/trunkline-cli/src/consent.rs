@@ -303,8 +303,8 @@ pub(crate) fn remedy(hold: &ConsentHold) -> String {
     )
 }
 
-/// Warns of files that other users can change, if they are used without consent: given by an option
-/// or a variable, or the user's own.
+/// Warns of files that other users can change and that need no consent, because an option or a
+/// variable names them, or because they are the user's own.
 pub(crate) fn warn_of_unsafe(loaded: &LoadedConfig, environment: &ProcessEnv, terminal: &Terminal) {
     for origin in &loaded.origins {
         let Origin::File(FileOrigin { path, found, .. }) = origin else { continue };

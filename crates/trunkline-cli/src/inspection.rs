@@ -1,5 +1,5 @@
-//! Checks a configuration against the process it would run in: values, programs, and whether a server
-//! is this program with the same configuration.
+//! Checks a configuration against the process it would run in: values, programs, and whether a
+//! server is this program with the same configuration.
 
 use std::ffi::OsString;
 use std::io;

@@ -26,7 +26,7 @@ fn serving(mode: &str) -> (Folder, Serving) {
     (folder, serving)
 }
 
-/// A folder whose configuration has the flooding server only.
+/// A directory whose configuration has only the flooding server.
 pub(crate) fn folder_with(mode: &str) -> Folder {
     let flooding = json!({
         "command": peers::python(),

@@ -108,8 +108,8 @@ pub struct Serve<'r> {
 
 impl<'r> Serve<'r> {
     /// Stops accepting connections when `signal` completes, such as [`Host::shutdown_started`], and
-    /// returns once all responses are sent. Streams of legacy clients do not end by themselves, so add
-    /// a timeout.
+    /// returns once all responses are sent. Streams of legacy clients do not end by themselves, so
+    /// add a timeout.
     pub fn with_graceful_shutdown(self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         Self { shutdown: Box::pin(signal), ..self }
     }

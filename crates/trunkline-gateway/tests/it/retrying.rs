@@ -26,7 +26,7 @@ use crate::manners::echoing;
 /// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A remote server that can go away and come back.
+/// A remote server that can be stopped and restarted.
 struct Remote {
     process: Child,
     port: String,

@@ -94,7 +94,7 @@ pub(super) struct HttpSession {
     incoming: Mutex<Instant>,
     /// Counts responses that the client has not read.
     pub(super) unread: UnreadMessages,
-    /// The budget for its client, once the session is open.
+    /// The reservation for its `clientInfo` and capabilities, once it is open.
     reservation: Mutex<Option<Reservation>>,
 }
 

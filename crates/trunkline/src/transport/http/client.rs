@@ -1,8 +1,8 @@
 //! The HTTP client that all remote servers share: TLS, proxies, name resolution, pooled
 //! connections.
 //!
-//! It is built on hyper directly. A call over HTTP costs 139,000 instructions with it and 174,000 with
-//! `reqwest`, and it can limit informational responses and name the step that failed.
+//! It is built on hyper directly. A call over HTTP costs 139,000 instructions with it and 174,000
+//! with `reqwest`, and it can limit informational responses and name the step that failed.
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The IDs of the gateways behind one server, recorded while the client for the server exists.
+/// The IDs of the gateways behind one server. They count until this is dropped.
 pub(super) type GatewayIds = Mutex<Vec<Box<str>>>;
 
 /// The gateways behind all servers of a process. Clones share them.

@@ -72,7 +72,7 @@ impl ProxyMatcher {
     }
 }
 
-/// Whether a host is this machine itself: `localhost`, a name below it (RFC 6761), or a loopback address.
+/// Whether a host is this machine: `localhost`, a name below it (RFC 6761), or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
     match host.parse::<IpAddr>() {
