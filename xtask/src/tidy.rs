@@ -12,6 +12,7 @@ mod definitions;
 mod architecture;
 mod bounds;
 mod lengths;
+mod words;
 mod ratchet;
 
 use anyhow::{Result, bail};
@@ -48,6 +49,7 @@ fn violations(workspace: &Workspace) -> Result<Vec<Violation>> {
         found.extend(places::check(source));
     }
     found.extend(import_order::check(&sources));
+    found.extend(words::check(&sources));
     found.extend(architecture::check(workspace, &files, &sources)?);
     found.extend(bounds::check(workspace, &files, &sources)?);
     found.extend(ratchet::check(workspace, &sources)?);

@@ -34,7 +34,7 @@ pub enum Verdict {
 }
 
 /// Results of one run of the suite.
-pub struct Report {
+pub struct ConformanceReport {
     /// Whether the suite exited successfully.
     pub is_content: bool,
     required: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Report {
 /// # Panics
 ///
 /// When the suite is not installed, cannot be run or takes too long.
-pub async fn check_server(url: &str, revision: &str) -> Report {
+pub async fn check_server(url: &str, revision: &str) -> ConformanceReport {
     check("server", ["--url", url], revision).await
 }
 
@@ -58,11 +58,11 @@ pub async fn check_server(url: &str, revision: &str) -> Report {
 /// # Panics
 ///
 /// When the suite is not installed, cannot be run or takes too long.
-pub async fn check_client(program: &str, revision: &str) -> Report {
+pub async fn check_client(program: &str, revision: &str) -> ConformanceReport {
     check("client", ["--command", program], revision).await
 }
 
-async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
+async fn check(role: &str, subject: [&str; 2], revision: &str) -> ConformanceReport {
     let folder = Folder::new();
     let mut command = Command::new(peers::conformance_node());
     command.arg(peers::conformance_suite()).arg(role).args(subject);
@@ -74,7 +74,7 @@ async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
     };
     let output = finished.expect("the conformance suite can be run");
     let printed = [output.stdout, output.stderr].concat();
-    Report {
+    ConformanceReport {
         is_content: output.status.success(),
         required: required_of(role, revision),
         scenarios: scenarios(&folder.0, role),
@@ -82,7 +82,7 @@ async fn check(role: &str, subject: [&str; 2], revision: &str) -> Report {
     }
 }
 
-impl Report {
+impl ConformanceReport {
     /// The number of required scenarios that passed.
     #[must_use]
     pub fn required_passed(&self) -> usize {
@@ -125,7 +125,7 @@ fn is_wrong(check: &Value) -> bool {
     check["status"] == "FAILURE" || check["status"] == "WARNING"
 }
 
-impl Display for Report {
+impl Display for ConformanceReport {
     /// Prints every failed check, or the output of the suite if no scenario ran.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.scenarios.is_empty() {

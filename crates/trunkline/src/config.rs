@@ -64,7 +64,7 @@ pub use chain::{
     MAX_REQUEST_HOPS, MISCONFIGURED_EXIT_STATUS,
 };
 pub(crate) use chain::{ChainLink, LocalProcess, links};
-pub use diagnostic::{Code, Diagnostic, Related, Severity};
+pub use diagnostic::{Code, Diagnostic, RelatedLocation, Severity};
 pub use discovery::{SearchFile, SearchPath, SearchScope, discover};
 pub use env_file::env_file_names;
 pub use environment::{Consent, ContentDigest, DiscoveredFile, Environment, FileRefusal};

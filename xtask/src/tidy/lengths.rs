@@ -16,6 +16,7 @@ pub(crate) enum Quantity {
     TestFile,
     Function,
     Parameters,
+    Pronouns,
 }
 
 impl Quantity {
@@ -26,6 +27,7 @@ impl Quantity {
             Self::TestFile => 800,
             Self::Function => 60,
             Self::Parameters => 5,
+            Self::Pronouns => 0,
         }
     }
 
@@ -35,6 +37,15 @@ impl Quantity {
             Self::File | Self::TestFile => "file",
             Self::Function => "function",
             Self::Parameters => "parameters",
+            Self::Pronouns => "pronouns",
+        }
+    }
+
+    /// What to do about something that is larger than the limit.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Self::Pronouns => "name the client, server, caller or user that is meant",
+            _ => "split it by what its parts are for",
         }
     }
 
@@ -43,6 +54,7 @@ impl Quantity {
             Self::File | Self::TestFile => "lines in the file",
             Self::Function => "lines in the function",
             Self::Parameters => "parameters",
+            Self::Pronouns => "words such as `whoever` or `nobody`",
         }
     }
 }

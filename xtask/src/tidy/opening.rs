@@ -21,7 +21,8 @@ pub(crate) fn check(source: &Source) -> Option<Violation> {
     })
 }
 
-fn first_paragraph(text: &str) -> Vec<&str> {
+/// Lines of the `//!` paragraph that a file opens with.
+pub(super) fn first_paragraph(text: &str) -> Vec<&str> {
     text.lines()
         .map_while(|line| line.strip_prefix("//!"))
         .map(str::trim)

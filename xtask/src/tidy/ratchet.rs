@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::lengths::{self, Measure, Quantity};
 use super::source::Source;
 use super::violation::Violation;
+use super::words;
 use crate::output::say;
 use crate::workspace::Workspace;
 
@@ -15,13 +16,13 @@ const FILE: &str = "xtask/ratchet.txt";
 
 /// Reports unlisted sizes above the limit, and entries that no longer match.
 pub(crate) fn check(workspace: &Workspace, sources: &[Source]) -> Result<Vec<Violation>> {
-    Ok(check_against(&read(workspace)?, &sizes_of(sources)))
+    Ok(check_against(&read(workspace)?, &all_sizes(workspace, sources)?))
 }
 
 /// Lowers and removes entries to match the sources; never raises or adds one.
 pub(crate) fn tighten(workspace: &Workspace, sources: &[Source]) -> Result<()> {
     let before = read(workspace)?;
-    let after = tightened(&before, &sizes_of(sources));
+    let after = tightened(&before, &all_sizes(workspace, sources)?);
     if before == after {
         say("ratchet: nothing to tighten");
         return Ok(());
@@ -44,10 +45,22 @@ struct Size {
     amount: usize,
 }
 
+/// Sizes of sources and of documentation pages.
+fn all_sizes(workspace: &Workspace, sources: &[Source]) -> Result<Sizes> {
+    let mut sizes = sizes_of(sources);
+    for path in workspace.files()?.iter().filter(|path| path.ends_with(".md")) {
+        let text = fs::read_to_string(workspace.join(path))
+            .with_context(|| format!("cannot read {path}"))?;
+        add_size(&mut sizes, path, &words::measure(path, &text));
+    }
+    Ok(sizes)
+}
+
 fn sizes_of(sources: &[Source]) -> Sizes {
     let mut sizes = Sizes::new();
     for source in sources {
-        for measure in lengths::measure(source) {
+        let pronouns = words::measure(&source.path, &source.text);
+        for measure in lengths::measure(source).into_iter().chain([pronouns]) {
             add_size(&mut sizes, &source.path, &measure);
         }
     }
@@ -111,7 +124,10 @@ const TIGHTEN: &str = "tighten it with `cargo xtask tidy --tighten`";
 
 fn unreadable() -> Option<Complaint> {
     let problem = "not an entry".to_owned();
-    Some((problem, "write `file`, `function` or `parameters`, then a name and a number"))
+    Some((
+        problem,
+        "write `file`, `function`, `parameters` or `pronouns`, then a name and a number",
+    ))
 }
 
 fn judge(entry: &Entry, sizes: &Sizes) -> Option<Complaint> {
@@ -139,7 +155,7 @@ fn too_large(size: &Size) -> Option<Violation> {
         path: size.path.clone(),
         line: size.line,
         problem: format!("{} {}, and {limit} is the limit", size.amount, size.quantity),
-        remedy: "split it by what its parts are for".to_owned(),
+        remedy: size.quantity.remedy().to_owned(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The official conformance suite with the fixture server.
 
-use trunkline_testkit::conformance::{Report, Verdict, check_server};
+use trunkline_testkit::conformance::{ConformanceReport, Verdict, check_server};
 
 use crate::listening::Listening;
 
@@ -20,17 +20,17 @@ const TASKS: &[&str] = &[
     "tasks-mrtr-composition",
 ];
 
-async fn check(generation: &str, revision: &str) -> Report {
+async fn check(generation: &str, revision: &str) -> ConformanceReport {
     let server = Listening::new(generation);
     check_server(&server.url, revision).await
 }
 
-pub(crate) fn assert_legacy(report: &Report) {
+pub(crate) fn assert_legacy(report: &ConformanceReport) {
     let passed = (report.required_passed(), report.others_passed());
     assert_eq!((report.is_content, passed), (true, (30, 3)), "{report}");
 }
 
-pub(crate) fn assert_modern(report: &Report) {
+pub(crate) fn assert_modern(report: &ConformanceReport) {
     let passed = (report.required_passed(), report.others_passed());
     assert_eq!((report.is_content, passed), (true, (37, 12)), "{report}");
     for scenario in TASKS {

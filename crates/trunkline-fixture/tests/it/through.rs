@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use trunkline_testkit::conformance::{Report, Verdict, check_server};
+use trunkline_testkit::conformance::{ConformanceReport, Verdict, check_server};
 
 use crate::gateway::{Gateway, Shared, Upstream};
 use crate::suite::{LEGACY, MODERN, assert_legacy, assert_modern};
@@ -11,7 +11,7 @@ use crate::suite::{LEGACY, MODERN, assert_legacy, assert_modern};
 /// Features of modern clients that a legacy server cannot support, each with its reason.
 const CROSSED: &str = include_str!("crossed.txt");
 
-async fn check(upstream: Upstream, generation: &str, revision: &str) -> Report {
+async fn check(upstream: Upstream, generation: &str, revision: &str) -> ConformanceReport {
     let gateway = Gateway::to(upstream, generation, Shared::ByAll).await;
     let report = check_server(&gateway.url, revision).await;
     gateway.end().await;
@@ -20,7 +20,7 @@ async fn check(upstream: Upstream, generation: &str, revision: &str) -> Report {
 
 /// All required scenarios pass, and all others but one: an immediate response needs no stream, so
 /// none can be resumed.
-fn assert_legacy_at_once(report: &Report) {
+fn assert_legacy_at_once(report: &ConformanceReport) {
     assert_eq!(report.verdict("server-sse-polling"), Verdict::Skipped, "{report}");
     let passed = (report.required_passed(), report.others_passed());
     assert_eq!((report.is_content, passed), (true, (30, 2)), "{report}");
@@ -65,7 +65,11 @@ async fn legacy_clients_miss_nothing_of_a_modern_server() {
 /// CALL-8, TOOL-14: a dual-era server that sends requests to clients of either era, and does not
 /// list the resources that clients may subscribe to, like the example server of the official Rust
 /// SDK.
-async fn check_sdk_example(upstream: Upstream, shared: Shared, revision: &str) -> Report {
+async fn check_sdk_example(
+    upstream: Upstream,
+    shared: Shared,
+    revision: &str,
+) -> ConformanceReport {
     let options = ["--profile", "sdk-example"];
     let gateway = Gateway::to_server(upstream, &options, shared).await;
     let report = check_server(&gateway.url, revision).await;
@@ -110,11 +114,11 @@ fn expected(list: &str) -> BTreeSet<&'static str> {
     lines.take_while(|line| !line.starts_with('[')).filter(|it| !it.is_empty()).map(named).collect()
 }
 
-fn failed(report: &Report) -> BTreeSet<&str> {
+fn failed(report: &ConformanceReport) -> BTreeSet<&str> {
     report.verdicts().filter(|(_, it)| *it == Verdict::Failed).map(|(name, _)| name).collect()
 }
 
-async fn check_crossed(upstream: Upstream, shared: Shared) -> Report {
+async fn check_crossed(upstream: Upstream, shared: Shared) -> ConformanceReport {
     let gateway = Gateway::to(upstream, "legacy", shared).await;
     let report = check_server(&gateway.url, MODERN).await;
     gateway.end().await;

@@ -37,7 +37,7 @@ pub(crate) struct Caller {
 #[derive(Clone)]
 pub(crate) enum Lease {
     /// The request itself, which does not expire.
-    Asked,
+    Request,
     /// Valid until the token is revoked, renamed or rescoped.
     Token(TokenLease),
     /// Valid until the client's stream closes.
@@ -81,7 +81,7 @@ impl Caller {
         let requester = match (&self.session, &self.admission) {
             (Some(session), _) => session.requester(),
             (None, Lease::Stream(stream)) => requester_of(&stream.client, &self.identity),
-            (None, Lease::Asked | Lease::Token(_)) => {
+            (None, Lease::Request | Lease::Token(_)) => {
                 requester_without_session(&self.client, &self.identity)
             }
         };
@@ -97,7 +97,7 @@ impl Caller {
             (None, Lease::Stream(stream)) => {
                 digest_id(&format!("{}\n{}", stream.client.as_str(), sessionless().as_str()))
             }
-            (None, Lease::Asked | Lease::Token(_)) => sessionless(),
+            (None, Lease::Request | Lease::Token(_)) => sessionless(),
         }
     }
 

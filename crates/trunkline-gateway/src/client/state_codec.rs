@@ -51,7 +51,7 @@ impl StateCodec {
 
     /// Seals a text, with or without an expiry. The result is deterministic, so that clients can
     /// compare sealed values.
-    pub(crate) fn codec(
+    pub(crate) fn seal(
         &self,
         text: &str,
         uses: SealContext<'_>,
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn what_is_sealed_opens_for_its_use_alone() {
         let codec = StateCodec::new();
-        let sealed = codec.codec("words 7", USES, None);
+        let sealed = codec.seal("words 7", USES, None);
         assert_eq!(codec.open(&sealed, USES).unwrap(), "words 7");
-        assert_eq!(sealed, codec.codec("words 7", USES, None));
+        assert_eq!(sealed, codec.seal("words 7", USES, None));
         assert_eq!(codec.open(&sealed, SealContext { owner: "bob", ..USES }), FOREIGN);
         assert_eq!(codec.open(&sealed, SealContext { purpose: "call", ..USES }), FOREIGN);
         assert_eq!(StateCodec::new().open(&sealed, USES), FOREIGN);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn nothing_that_was_changed_opens() {
         let codec = StateCodec::new();
-        let sealed = codec.codec("words 7", USES, None);
+        let sealed = codec.seal("words 7", USES, None);
         for place in 0..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
@@ -161,14 +161,14 @@ mod tests {
     fn a_seal_holds_for_its_time() {
         let codec = StateCodec::new();
         let age = codec.made.elapsed();
-        let sealed = codec.codec("x", USES, Some(Duration::from_secs(60)));
+        let sealed = codec.seal("x", USES, Some(Duration::from_secs(60)));
         assert_eq!(codec.open(&sealed, USES).unwrap(), "x");
         // It may have been sealed at the end of a second.
         let in_time = age + Duration::from_secs(60);
         assert_eq!(codec.open_at(&sealed, USES, in_time).unwrap(), "x");
         let late = codec.made.elapsed() + Duration::from_secs(62);
         assert_eq!(codec.open_at(&sealed, USES, late), Err(OpenError::Late));
-        let endless = codec.codec("x", USES, Some(Duration::MAX));
+        let endless = codec.seal("x", USES, Some(Duration::MAX));
         assert_eq!(codec.open_at(&endless, USES, late).unwrap(), "x");
     }
 }

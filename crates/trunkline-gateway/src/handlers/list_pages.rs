@@ -68,7 +68,7 @@ impl Cursors<'_> {
 
     /// Creates the cursor of a page.
     pub(crate) fn close(&self, start: &PageStart) -> String {
-        self.codec.codec(&format!("{} {}", start.edition, start.after), self.uses(), None)
+        self.codec.seal(&format!("{} {}", start.edition, start.after), self.uses(), None)
     }
 
     /// The start of the requested page; `None` for the first one.

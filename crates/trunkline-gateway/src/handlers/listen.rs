@@ -91,7 +91,7 @@ impl Gateway {
         tokio::select! {
             () = following => {}
             // Otherwise only the client ends it, by disconnecting or cancelling.
-            () = self.closed_result(caller) => {}
+            () = self.wait_until_closed(caller) => {}
         }
         Ok(tag.mark(
             &translate::result(Era::Modern, RelayMethod::Call, &Raw::empty_object()).into_raw(),
@@ -100,7 +100,7 @@ impl Gateway {
 
     /// Waits until a subscription has to end: the gateway shuts down, the lease of the client
     /// expires, or its scope no longer exists.
-    async fn closed_result(&self, caller: &Caller) {
+    async fn wait_until_closed(&self, caller: &Caller) {
         let without_scope = async {
             loop {
                 let config = self.host.config();

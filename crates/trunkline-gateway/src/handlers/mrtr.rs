@@ -50,7 +50,7 @@ impl Gateway {
         let owner = owner(caller, params);
         let uses = SealContext { purpose: PARKED, owner: &owner };
         let holds = Some(self.parked.longest());
-        let state = self.codec.codec(&format!("{digest}{number}"), uses, holds);
+        let state = self.codec.seal(&format!("{digest}{number}"), uses, holds);
         let result = call.to_input_required(&format!("{OURS}{state}"));
         self.parked.put(number, &caller.requester().principal, call)?;
         Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
@@ -124,7 +124,7 @@ impl Gateway {
         let digest = self.arguments_digest(caller, params).await?;
         let owner = owner(caller, params);
         let uses = SealContext { purpose: PASSED, owner: &owner };
-        let sealed = self.codec.codec(&format!("{digest}{theirs}"), uses, None);
+        let sealed = self.codec.seal(&format!("{digest}{theirs}"), uses, None);
         let sealed = Raw::from_string(&format!("{OURS}{sealed}"));
         Ok(Some(result.with("requestState", &sealed)))
     }

@@ -45,7 +45,7 @@ impl TaskCodec<'_> {
         // With its length, because tool names may contain any character.
         let TaskOrigin { server, tool } = origin;
         let text = format!("{server}\n{}\n{tool}{own}", tool.len());
-        let number = self.codec.codec(&text, self.uses(), None);
+        let number = self.codec.seal(&text, self.uses(), None);
         said.with(KEY, &Raw::from_string(&number))
     }
 

@@ -119,14 +119,14 @@ async fn write(
 }
 
 /// A request without a response yet.
-struct RunningRequests {
+struct RunningRequest {
     request: AbortHandle,
     last_words: CancelParams,
     /// The ID as the client wrote it.
     id: Id,
 }
 
-impl RunningRequests {
+impl RunningRequest {
     fn is_over(&self) -> bool {
         self.request.is_finished()
     }
@@ -143,7 +143,7 @@ struct StdioClient {
     session: Option<Arc<Session>>,
     /// Tasks of requests and of messages that wait to be sent, each with its request ID.
     requests: JoinSet<Option<Id>>,
-    running: HashMap<Id, RunningRequests>,
+    running: HashMap<Id, RunningRequest>,
     turns: ConcurrencyLimit,
     /// Bytes of pending requests.
     bytes: Arc<ByteBudget>,
@@ -203,7 +203,7 @@ impl StdioClient {
         else {
             return;
         };
-        let Some(RunningRequests { id, .. }) = self.running.remove(&id) else { return };
+        let Some(RunningRequest { id, .. }) = self.running.remove(&id) else { return };
         if done.is_err_and(|error| error.is_panic()) {
             let message = response(&id, Err(panics::internal_error()));
             self.send(Some(id), message);
@@ -259,7 +259,7 @@ impl StdioClient {
             let relayed = self.gateway.relay_notification(&self.identity, &requester, notification);
             return relayed.await;
         };
-        if let Some(RunningRequests { request, last_words, .. }) = self.running.remove(&id) {
+        if let Some(RunningRequest { request, last_words, .. }) = self.running.remove(&id) {
             last_words.send(notification.params.as_ref());
             request.abort();
         }
@@ -304,7 +304,7 @@ impl StdioClient {
             outlet.send(ResponseLine::of(&id, answer)).await;
             Some(id.normalized())
         }));
-        self.running.insert(plain, RunningRequests { request, last_words, id: written });
+        self.running.insert(plain, RunningRequest { request, last_words, id: written });
     }
 
     /// The caller of a request, from its `_meta` or the session.

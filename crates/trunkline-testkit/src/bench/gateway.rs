@@ -16,20 +16,23 @@ const NEAR: Aim = Aim::Ratio(1.5);
 
 const MEGABYTE: usize = 1_000_000;
 
-struct Shape {
+struct LoadShape {
     name: &'static str,
     load: Load,
 }
 
-const fn small(in_flight: usize) -> Shape {
-    Shape { name: "200 B", load: Load { answered: 100, carried: 100, in_flight, count: 2048 } }
+const fn small(in_flight: usize) -> LoadShape {
+    LoadShape { name: "200 B", load: Load { answered: 100, carried: 100, in_flight, count: 2048 } }
 }
 
-const fn large(in_flight: usize, count: usize) -> Shape {
-    Shape { name: "1 MB results", load: Load { answered: MEGABYTE, carried: 0, in_flight, count } }
+const fn large(in_flight: usize, count: usize) -> LoadShape {
+    LoadShape {
+        name: "1 MB results",
+        load: Load { answered: MEGABYTE, carried: 0, in_flight, count },
+    }
 }
 
-const SHAPES: &[Shape] = &[small(1), small(64), large(1, 16), large(64, 64)];
+const SHAPES: &[LoadShape] = &[small(1), small(64), large(1, 16), large(64, 64)];
 
 /// Transport of the client, and transport of the server.
 const WAYS: &[(&str, &str)] = &[(STDIO, STDIO), (HTTP, STDIO), (HTTP, HTTP)];
@@ -37,7 +40,7 @@ const WAYS: &[(&str, &str)] = &[(STDIO, STDIO), (HTTP, STDIO), (HTTP, HTTP)];
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
     for (front, back) in WAYS {
         for shape in SHAPES {
-            let Shape { name, load } = shape;
+            let LoadShape { name, load } = shape;
             let name = format!("gateway, {front} → {back}: {name}, {} in flight", load.in_flight);
             let measured = measure(effort, (front, back), load);
             table.extend(rows_of(&name, &measured));

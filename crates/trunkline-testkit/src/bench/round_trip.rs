@@ -11,7 +11,7 @@ use crate::server::{LAST_CALL, params};
 use crate::table::{Row, Table};
 
 /// The messages of a row. Messages of 200 bytes carry a text of half that size.
-struct Shape {
+struct MessageShape {
     name: &'static str,
     answered: usize,
     carried: usize,
@@ -25,15 +25,21 @@ const MEGABYTE: usize = 1_000_000;
 /// Below this size, copying bytes does not dominate.
 const SMALL: usize = 1000;
 
-const SHAPES: &[Shape] = &[
-    Shape { name: "200 B", answered: 100, carried: 100, in_flight: 1, count: 512 },
-    Shape { name: "200 B", answered: 100, carried: 100, in_flight: 64, count: 2048 },
-    Shape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 1, count: 16 },
-    Shape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 64, count: 64 },
-    Shape { name: "1 MB arguments", answered: 0, carried: MEGABYTE, in_flight: 1, count: 16 },
+const MESSAGE_SHAPES: &[MessageShape] = &[
+    MessageShape { name: "200 B", answered: 100, carried: 100, in_flight: 1, count: 512 },
+    MessageShape { name: "200 B", answered: 100, carried: 100, in_flight: 64, count: 2048 },
+    MessageShape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 1, count: 16 },
+    MessageShape { name: "1 MB results", answered: MEGABYTE, carried: 0, in_flight: 64, count: 64 },
+    MessageShape {
+        name: "1 MB arguments",
+        answered: 0,
+        carried: MEGABYTE,
+        in_flight: 1,
+        count: 16,
+    },
 ];
 
-impl Shape {
+impl MessageShape {
     fn calls(&self) -> Calls {
         let params = params(self.answered, self.carried);
         Calls { params, count: self.count, in_flight: self.in_flight }
@@ -77,7 +83,7 @@ fn last_call(host: &Host) -> Vec<u8> {
 pub(crate) fn stdio_rows(effort: Effort, table: &mut Table) {
     let host = Host::start([&stdio_server(0)]);
     let mut bare = BareProcess::server();
-    for shape in SHAPES {
+    for shape in MESSAGE_SHAPES {
         let calls = shape.calls();
         host.call(&Calls { count: 1, ..calls.clone() });
         let line = last_call(&host);
@@ -90,7 +96,7 @@ pub(crate) fn stdio_rows(effort: Effort, table: &mut Table) {
 pub(crate) fn http_rows(effort: Effort, table: &mut Table) {
     let server = HttpServer::start();
     let host = Host::start([&server.configured()]);
-    for shape in SHAPES {
+    for shape in MESSAGE_SHAPES {
         let calls = shape.calls();
         host.call(&Calls { count: 1, ..calls.clone() });
         let request = last_call(&host);

@@ -32,7 +32,7 @@ pub(super) async fn finish(mut command: Command, input: &str) -> ProcessOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = command.spawn();
     let mut child = started.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    let _group = Group::of(&child);
+    let _group = ProcessGroup::of(&child);
     let mut writer = child.stdin.take().expect("invariant: its input is a pipe");
     // A program may close its stdin without reading it.
     let _ = writer.write_all(input.as_bytes()).await;
@@ -46,16 +46,16 @@ pub(super) async fn finish(mut command: Command, input: &str) -> ProcessOutput {
 }
 
 /// The process group of a program, killed on drop.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
         Self(leader.and_then(Pid::from_raw))
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
             // Fails if all processes have ended, which is expected.

@@ -165,7 +165,7 @@ impl fmt::Display for Code {
 
 /// Another location that helps to understand a problem.
 #[derive(Clone, Debug)]
-pub struct Related {
+pub struct RelatedLocation {
     /// The location.
     pub location: Location,
     /// Description of the text at the location.
@@ -186,7 +186,7 @@ pub struct Diagnostic {
     /// The expected content, shown below the quoted text.
     pub label: Option<String>,
     /// Other relevant locations.
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedLocation>,
     /// Suggested fix.
     pub help: Option<String>,
     /// The affected server.
@@ -234,7 +234,7 @@ impl Diagnostic {
     }
 
     pub(crate) fn related(mut self, location: Location, label: impl Into<String>) -> Self {
-        self.related.push(Related { location, label: label.into() });
+        self.related.push(RelatedLocation { location, label: label.into() });
         self
     }
 

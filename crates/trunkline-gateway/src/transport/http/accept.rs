@@ -135,16 +135,16 @@ async fn serve_connections(
     end: impl Future<Output = ()>,
     report: impl FnMut(AcceptStatus),
 ) -> io::Result<()> {
-    let mut elicitations = Connections::new(router, most);
+    let mut connections = Connections::new(router, most);
     let mut acceptance = AcceptHealth::new(report);
     let mut end = std::pin::pin!(end);
     loop {
         tokio::select! {
             () = &mut end => break,
-            accepted = listener.accept(), if elicitations.has_room() => match accepted {
+            accepted = listener.accept(), if connections.has_room() => match accepted {
                 // The connections to evict may have authenticated meanwhile.
                 Ok((stream, _)) => tokio::select! {
-                    () = elicitations.room() => elicitations.begin(stream),
+                    () = connections.room() => connections.begin(stream),
                     () = &mut end => break,
                 },
                 Err(error) if is_of_one_connection(&error) => {}
@@ -158,11 +158,11 @@ async fn serve_connections(
                 }
             },
             () = acceptance.recovered() => acceptance.report_recovered(),
-            Some(_) = elicitations.going_on.join_next() => {}
+            Some(_) = connections.going_on.join_next() => {}
         }
     }
     drop(listener);
-    elicitations.finish().await;
+    connections.finish().await;
     Ok(())
 }
 

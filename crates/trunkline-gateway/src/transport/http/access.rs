@@ -109,7 +109,7 @@ impl AccessControl {
     /// The authorization of a long-lived stream; `None` if the token is unknown now.
     pub(super) fn admission(&self, headers: &HeaderMap) -> Option<Lease> {
         if self.options.tokens.is_empty() {
-            return Some(Lease::Asked);
+            return Some(Lease::Request);
         }
         self.options.tokens.pass(bearer(headers)?).map(Lease::Token)
     }

@@ -9,7 +9,7 @@ use futures_util::stream::unfold;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::retained_events::{Evict, Retained, SessionRetention};
+use super::retained_events::{Evict, RetainedStream, SessionRetention};
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::{BudgetExhausted, Reservation, UnreadMessages, counted};
 
@@ -58,7 +58,7 @@ struct StoredEvent {
     /// Whether a reader has taken it.
     was_read: bool,
     /// Its part of the retained bytes, from then until the stream is finished.
-    retained: Option<Retained>,
+    retained: Option<RetainedStream>,
 }
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ struct EventStreamState {
     /// Whether the stream is finished.
     is_over: bool,
     /// The retained bytes of the finished stream.
-    retained: Option<Retained>,
+    retained: Option<RetainedStream>,
     /// Whether the finished stream was evicted and cannot be resumed.
     is_evicted: bool,
     /// The current reader, which is the latest one.
@@ -183,7 +183,7 @@ impl EventStream {
     }
 
     /// Time at which the last reader disconnected.
-    pub(super) fn unread_bytes(&self) -> Option<Instant> {
+    pub(super) fn last_disconnect(&self) -> Option<Instant> {
         self.lock().left
     }
 

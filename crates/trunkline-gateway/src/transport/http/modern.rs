@@ -90,7 +90,7 @@ fn admission(
     incoming: &IncomingRequest,
 ) -> Result<Lease, RpcError> {
     if &*incoming.method != "subscriptions/listen" {
-        return Ok(Lease::Asked);
+        return Ok(Lease::Request);
     }
     let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
     state.guard.admission(headers).ok_or_else(gone)

@@ -203,7 +203,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
             .with_server_requests(Arc::clone(&session.questions))
             .with_cancel_params(last_words),
         session: Some(Arc::clone(session)),
-        admission: Lease::Asked,
+        admission: Lease::Request,
         path: RequestPath::default(),
     }
 }

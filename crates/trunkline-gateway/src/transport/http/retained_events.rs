@@ -74,7 +74,7 @@ pub(super) struct SessionRetention {
 }
 
 /// Bytes that count as retained. Dropping it releases them.
-pub(super) struct Retained {
+pub(super) struct RetainedStream {
     all: Arc<RetainedEvents>,
     number: u64,
 }
@@ -117,10 +117,10 @@ impl SessionRetention {
         stream: Weak<dyn Evict>,
         place: Option<u64>,
         bytes: usize,
-    ) -> Retained {
+    ) -> RetainedStream {
         let entry = Entry { holder: Arc::clone(&self.holder), stream, place, bytes };
         let number = self.all.lock().add(entry);
-        Retained { all: Arc::clone(&self.all), number }
+        RetainedStream { all: Arc::clone(&self.all), number }
     }
 
     /// Evicts the oldest events until this session, its principal and all sessions together are
@@ -196,7 +196,7 @@ fn remove_from<K: Eq + Hash>(
     }
 }
 
-impl Drop for Retained {
+impl Drop for RetainedStream {
     fn drop(&mut self) {
         self.all.lock().remove(self.number);
     }
@@ -209,7 +209,7 @@ mod tests {
     /// A stream that records its evicted events, and holds its retained ones.
     #[derive(Default)]
     struct Stream {
-        retained: Mutex<HashMap<u64, Retained>>,
+        retained: Mutex<HashMap<u64, RetainedStream>>,
     }
 
     impl Evict for Stream {

@@ -150,7 +150,7 @@ impl HttpSession {
     /// Time of the client's last activity: it began a request, had one in flight, or read its
     /// stream.
     fn last_use(&self) -> Instant {
-        let ends = [self.session.last_end(), self.stream.unread_bytes()];
+        let ends = [self.session.last_end(), self.stream.last_disconnect()];
         ends.into_iter().flatten().fold(*lock(&self.incoming), Instant::max)
     }
 

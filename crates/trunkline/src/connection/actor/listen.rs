@@ -128,7 +128,7 @@ pub(super) enum ListenSlot {
 
 impl ListenSubscription {
     /// Creates a subscription to all list changes that the server declares in its capabilities.
-    pub(super) fn wanted_filter(session: &Session, described: &ServerDescription) -> Self {
+    pub(super) fn new(session: &Session, described: &ServerDescription) -> Self {
         let lists = filter_params(described);
         let is_known = session.version.era() == Era::Modern;
         let due = (is_known && !lists.is_empty()).then(Instant::now);
@@ -324,7 +324,7 @@ impl ListenSubscription {
             (ListenSlot::Next, _) => watched.request_again(),
             // The next request has the same subjects.
             (ListenSlot::Current, _) if self.next.is_some() => return,
-            (ListenSlot::Current, _) => watched.on_session_lost(),
+            (ListenSlot::Current, _) => watched.on_listen_ended(),
         }
         if !self.is_known {
             self.sync(watched);

@@ -64,7 +64,7 @@ impl ServerActor {
         let ConnectedServer { mut session, described, spoken, tools } = opened;
         let mut chores = BackgroundJobs {
             relistings: ListRefreshes::new(),
-            subscription: ListenSubscription::wanted_filter(&session, &described),
+            subscription: ListenSubscription::new(&session, &described),
             errands: LegacySubscriptions::of(&described),
             logging: LogLevelSync::of(&session, &described),
             spoken,

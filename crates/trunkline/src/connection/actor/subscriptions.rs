@@ -273,7 +273,7 @@ impl Subscriptions {
     }
 
     /// Marks all subscriptions as not requested, because the server sends no more updates.
-    pub(in crate::connection) fn on_session_lost(&mut self) {
+    pub(in crate::connection) fn on_listen_ended(&mut self) {
         self.reopen(|stage| matches!(stage, SubscriptionState::Asked | SubscriptionState::Heard));
     }
 

@@ -173,7 +173,7 @@ fn all_at_once_is_what_is_wanted_now() {
     assert_eq!(all(&mut table), "b");
     table.watched.request_again();
     assert!(!table.watched.is_open(), "nothing was asked for since");
-    table.watched.on_session_lost();
+    table.watched.on_listen_ended();
     assert!(table.watched.is_open());
     assert_eq!(all(&mut table), "b");
     table.watched.on_timeout(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
