@@ -42,8 +42,8 @@ pub struct UriRequest<'n> {
 
 /// The exposed URIs, in the order of the claims.
 ///
-/// A URI is qualified only if several servers have it; one of them keeps the upstream URI, if it is
-/// the only one whose names have no prefix.
+/// With [`QualifyUris::WhereNeeded`], a URI is qualified only if several servers have it; one of
+/// them keeps the upstream URI, if it is the only one whose names have no prefix.
 ///
 /// ```
 /// use trunkline::name::{ServerName, UriRequest, QualifyUris, expose_uris, parse_qualified_uri};
