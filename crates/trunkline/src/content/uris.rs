@@ -23,7 +23,7 @@ const MAX_NESTING: usize = 2;
 /// let known = rewrite_uris(&result, &|uri| Some(format!("trunkline://s/{uri}")));
 /// assert_eq!(
 ///     known.text(),
-///     r#"{"content": [ {"type":"resource_link","uri":"trunkline://s/x://a"}, {"type":"text","text":"x://a"} ]}"#
+/// r#"{"content": [ {"type":"resource_link","uri":"trunkline://s/x://a"}, {"type":"text","text":"x://a"} ]}"#
 /// );
 /// assert_eq!(rewrite_uris(&result, &|_| None), result);
 /// ```
