@@ -28,7 +28,7 @@ const MAX_FRAME_KEY_BYTES: usize = 1024;
 /// Fraction of the budget that `_meta` of a result may use: content has priority.
 const META_SHARE: usize = 16;
 
-/// Longest number or literal, in bytes. A longer one is not valid, and the message is rejected.
+/// Longest number or literal, in bytes. A message with a longer one is rejected.
 const MAX_WORD_BYTES: usize = 1024;
 
 /// Maximum nesting of the frame: the message, its result, and a list in that.

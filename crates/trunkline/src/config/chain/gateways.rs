@@ -7,8 +7,8 @@ use super::{CHAIN_HEADER, Chain, ID_LETTERS, MAX_IDS, PROCESS, is_id};
 use crate::name::digest;
 use crate::principal::RequestPath;
 
-/// Maximum number of processes that forward one request. More than [`MAX_NESTED_PROCESSES`]
-/// gateways in a row; ends a loop in which an ID was lost.
+/// Maximum number of processes that forward one request. Far above the [`MAX_NESTED_PROCESSES`] of
+/// nested gateways; ends a loop in which an ID was lost.
 ///
 /// [`MAX_NESTED_PROCESSES`]: super::MAX_NESTED_PROCESSES
 pub const MAX_REQUEST_HOPS: usize = 16;

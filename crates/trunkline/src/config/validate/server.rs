@@ -207,7 +207,7 @@ impl ServerReader<'_, '_> {
 
 impl ServerReader<'_, '_> {
     /// Reports Gemini CLI's switch `trust`, which controls there whether calls need confirmation.
-    /// In a dialect other than Gemini CLI's, `false` is intended as a limit.
+    /// Outside of `mcpServers`, where Gemini CLI has its servers, `false` is intended as a limit.
     fn trust_switch(&mut self, is_on: bool, span: Span) {
         let message = "`trust` as a switch is Gemini CLI's and has no effect here";
         let found = match (is_on, self.dialect) {

@@ -346,7 +346,7 @@ fn key_of<T>(field: &Option<WithSpan<T>>) -> Option<Span> {
 
 /// The reason why a string is not the URL of a server.
 pub(crate) enum UrlProblem {
-    /// It is a URL with another scheme.
+    /// It is a URL with another scheme, or without one.
     Scheme,
     /// It is not a URL.
     Invalid,
