@@ -1,8 +1,8 @@
 //! The environment of the process: variables, files, proxies and CA certificates (feature `env`).
 //!
-//! [`HostBuilder::inherit_env`](crate::HostBuilder::inherit_env) uses it. Everything else in this crate
-//! reads variables and files only through [`Environment`] and [`Resolver`], so that an embedder can pass
-//! its own.
+//! [`HostBuilder::inherit_env`](crate::HostBuilder::inherit_env) uses it. The rest of this crate
+//! reads variables and files only through [`Environment`] and [`Resolver`], so that an embedder can
+//! pass its own.
 
 #[cfg(unix)]
 mod ownership;
@@ -21,8 +21,8 @@ const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority
 
 /// Variables and files of this process, as seen from its working directory.
 ///
-/// Files that were only discovered are read if no other user can change them, and need consent, which
-/// this type never gives: see [`Environment::consent`].
+/// Discovered files are read only if no other user can change them, and need consent, which this
+/// type never gives: see [`Environment::consent`].
 #[derive(Clone, Debug)]
 pub struct SystemEnv {
     working_directory: PathBuf,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::ownership;
 use crate::config::{FileRefusal, MAX_SOURCE_BYTES};
 
-/// Reads a file, at most one byte more than [`MAX_SOURCE_BYTES`]: a parser reports that as too large.
+/// Reads a file, at most one byte more than [`MAX_SOURCE_BYTES`], which parsers report as too
+/// large.
 ///
 /// # Errors
 ///

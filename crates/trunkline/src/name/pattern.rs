@@ -232,7 +232,7 @@ impl NamePattern {
         self.pieces.matches(name)
     }
 
-    /// Whether an entry of a list is a URI or a URI template, and not the name of a tool or a prompt.
+    /// Whether a list entry is a URI or a URI template, and not the name of a tool or a prompt.
     pub(crate) fn is_uri(&self) -> bool {
         is_uri(&self.text)
     }

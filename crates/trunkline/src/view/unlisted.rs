@@ -120,8 +120,8 @@ impl View {
         Ok(candidates)
     }
 
-    /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden resource or
-    /// a denied template of the same server covers it.
+    /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden
+    /// resource or a denied template of the same server covers it.
     fn hides_unlisted(
         &self,
         entry: &Entry,

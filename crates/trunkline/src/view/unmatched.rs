@@ -38,7 +38,7 @@ pub struct UnmatchedListEntry<'v> {
     pub suggestion: Option<&'v str>,
     /// Whether the entry is, or matches, an exposed name; lists contain upstream names.
     pub is_exposed_name: bool,
-    /// Whether the prompts of the server are known. If they are not, the entry may be the name of one.
+    /// Whether the prompts of the server are known. If not, the entry may be the name of one.
     pub are_prompts_known: bool,
 }
 
