@@ -39,7 +39,7 @@ use crate::view::View;
 use links::LinkHandler;
 use untrusted::SanitizingHandler;
 
-/// Retries when the tool list changes between authorization and send.
+/// Attempts to send a request when the tool list changes between authorization and send.
 const MAX_LOOKS: usize = 3;
 
 /// Interval at which a call that waits for a slot reports that it is blocked.
@@ -336,7 +336,7 @@ impl Route<'_> {
         outcome((kind, result), &self.server, exposed)
     }
 
-    /// Something that the server says during the call, with the URIs that the caller knows.
+    /// A notification or server request of the call, with exposed URIs.
     fn with_known_uris(&self, said: &Raw) -> Raw {
         let lookups = LinkLookups::default();
         match self.tells_uris_apart() {
@@ -345,12 +345,12 @@ impl Route<'_> {
         }
     }
 
-    /// Whether an address may have to be shown otherwise than the server writes it.
+    /// Whether the exposed form of a URI may differ from the upstream one.
     fn tells_uris_apart(&self) -> bool {
         self.read.is_some() || self.view.catalog().qualifies_uris()
     }
 
-    /// The server answered with an error.
+    /// The error for an error response of the server.
     fn refused(&self, error: &RpcError) -> CallError {
         // The message of a `CallError` is ours and is masked; the error it contains is the server's
         // (SEC-2).

@@ -1,4 +1,4 @@
-//! What exists and who serves it: an immutable snapshot, sorted by exposed name.
+//! An immutable snapshot of the items of all servers, sorted by exposed name.
 
 mod server_items;
 mod work;
@@ -23,9 +23,9 @@ use crate::name::{CharacterPairs, NameAdjustment, Namespaces, ServerName};
 /// Whether a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It is up, or comes up when it is needed.
+    /// It is running, or is started when it is needed.
     Available,
-    /// It is down, for this reason.
+    /// It is down; the reason.
     Down(Box<str>),
 }
 
@@ -36,28 +36,28 @@ pub struct CatalogServer {
     pub name: ServerName,
     /// Whether it can be called.
     pub availability: Availability,
-    /// Whether it lists resources or templates, or declares the capability. It may have resources that it
-    /// does not list.
+    /// Whether it lists resources or templates, or declares the capability. It may have resources
+    /// that it does not list.
     pub serves_resources: bool,
-    /// Whether it may have resources or templates for which it was not asked yet.
+    /// Whether it may have resources or templates whose list was not requested yet.
     pub has_unasked_resources: bool,
-    /// Whether its tools are known, be it from disk.
+    /// Whether its tools are known, be it from the cache on disk.
     pub are_tools_listed: bool,
-    /// Whether it may have tools or prompts for which it was not asked yet.
+    /// Whether it may have tools or prompts whose list was not requested yet.
     pub has_unasked_names: bool,
 }
 
-/// One thing that a server has.
+/// An item of a server, with its exposed name.
 #[derive(Clone, Debug)]
 pub struct Entry {
     kind: ItemKind,
     server: Arc<CatalogServer>,
     item: Arc<Item>,
     exposed: Arc<str>,
-    /// What patterns see of something that is called by an address.
+    /// The name that patterns match, for items with a URI.
     scope: Option<Box<str>>,
     pairs: CharacterPairs,
-    /// Those of its item: a look at every entry should not have to leave the list.
+    /// Copied from the item, so that a scan of all entries does not follow a pointer for each.
     hints: ToolAnnotations,
     adjusted: Option<Box<NameAdjustment>>,
     is_listed: bool,
@@ -65,32 +65,32 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What kind of thing it is.
+    /// The kind of item.
     pub fn kind(&self) -> ItemKind {
         self.kind
     }
 
-    /// The server that has it.
+    /// The server of the item.
     pub fn server(&self) -> &CatalogServer {
         &self.server
     }
 
-    /// What it is, as the catalog has it from the server.
+    /// The item as the server listed it.
     pub(crate) fn item(&self) -> &Arc<Item> {
         &self.item
     }
 
-    /// The server's own name for it: what goes over the wire.
+    /// The upstream name: the one in requests to the server.
     pub fn name(&self) -> &str {
         self.item.name()
     }
 
-    /// The name, or the address, that callers see.
+    /// The exposed name or URI.
     pub fn exposed(&self) -> &str {
         &self.exposed
     }
 
-    /// What the server said about it, byte for byte.
+    /// The definition, byte for byte as the server listed it.
     pub fn definition(&self) -> &Raw {
         self.item.definition()
     }
@@ -100,18 +100,18 @@ impl Entry {
         self.item.digest()
     }
 
-    /// What it says of itself.
+    /// The annotations of the item.
     pub fn annotations(&self) -> ToolAnnotations {
         self.hints
     }
 
-    /// Why its exposed name is not simply prefix, separator and own name.
+    /// The reason why its exposed name is not simply prefix, separator and upstream name.
     pub fn adjustment(&self) -> Option<&NameAdjustment> {
         self.adjusted.as_deref()
     }
 
-    /// What it would be called, and why it is not: because of its length, of its characters, or of
-    /// something else that has the name (TOOL-2, TOOL-13).
+    /// The name that was expected, and the reason why it was not given: its length, its characters,
+    /// or another item with the same name (TOOL-2, TOOL-13).
     pub fn renamed(&self) -> Option<(&str, String)> {
         if let Some(adjusted) = self.adjustment() {
             return Some((&adjusted.plain, adjusted.reason.to_string()));
@@ -121,12 +121,12 @@ impl Entry {
             .then(|| (self.name(), "it has characters that names may not have".to_owned()))
     }
 
-    /// Whether its server lists it. A resource may also be addressed without being listed.
+    /// Whether its server lists it. A resource can also be read without being listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
 
-    /// Whether its exposed name is the own name of something else of its server.
+    /// Whether its exposed name is the upstream name of another item of its server.
     pub(crate) fn is_uri_exposed_by_other(&self) -> bool {
         self.is_exposed_as_another
     }
@@ -136,14 +136,14 @@ impl Entry {
         self.pairs
     }
 
-    /// What patterns of names are compared with: the exposed name or, for something that is called
-    /// by an address, the address after the prefix of its server.
+    /// The name that patterns match: the exposed name or, for an item with a URI, the upstream URI
+    /// after the prefix of its server.
     pub fn scope(&self) -> &str {
         self.scope.as_deref().unwrap_or(&self.exposed)
     }
 }
 
-/// Everything that all servers have.
+/// All items of all servers.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -192,24 +192,25 @@ impl Catalog {
         &self.kinds[kind as usize].sorted
     }
 
-    /// The entry of an exposed name or address.
+    /// The entry of an exposed name or URI.
     pub fn get(&self, kind: ItemKind, exposed: &str) -> Option<&Entry> {
         let entries = &self.kinds[kind as usize];
         entries.sorted.get(*entries.places.get(exposed)? as usize)
     }
 
-    /// Entries whose names are not simply prefix, separator and own name; each says why (TOOL-2).
+    /// Entries whose names are not simply prefix, separator and upstream name, each with the reason
+    /// (TOOL-2).
     pub fn adjusted(&self, kind: ItemKind) -> impl Iterator<Item = &Entry> {
         self.entries(kind).iter().filter(|entry| entry.adjusted.is_some())
     }
 
-    /// Whether any address may have to be shown otherwise than its server writes it: some are, or there
-    /// are several servers, any of which can link to an address that is another's.
+    /// Whether the exposed form of a URI may differ from the upstream one: it does for some
+    /// resource, or there are several servers, any of which can link to a URI of another.
     pub(crate) fn qualifies_uris(&self) -> bool {
         self.tells_addresses_apart
     }
 
-    /// How exposed names are made.
+    /// The prefixes of the servers, from which exposed names are built.
     pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }

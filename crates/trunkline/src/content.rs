@@ -1,5 +1,5 @@
-//! Results: text for models, bounds, and binary blocks as files; the full result stays as it is
-//! (CALL-3 … CALL-6).
+//! Processes results: text for models, truncation, and binary blocks as files; the full result
+//! stays unchanged (CALL-3 … CALL-6).
 
 mod block;
 mod notice;
@@ -23,12 +23,12 @@ use crate::message::Raw;
 use crate::protocol::meta::UNTRUSTED;
 use crate::sanitize::sanitize_json;
 
-/// Whether a tool says that it failed. That is a result, not an error of ours (CALL-2).
+/// Whether a tool reports that it failed. Such a response is a result, not an error (CALL-2).
 pub fn is_error(result: &Raw) -> bool {
     result.get("isError").and_then(|value| value.as_bool()) == Some(true)
 }
 
-/// The result of an untrusted server: without anything that cannot be seen, and marked (TOOL-10).
+/// Sanitizes the result of an untrusted server and marks it in `_meta` (TOOL-10).
 ///
 /// ```
 /// use trunkline::content::mark_untrusted;

@@ -1,8 +1,8 @@
 //! The environment of the process: variables, files, proxies and CA certificates (feature `env`).
 //!
-//! [`HostBuilder::inherit_env`](crate::HostBuilder::inherit_env) uses it. Everything else in this crate
-//! reads variables and files only through [`Environment`] and [`Resolver`], so that an embedder can pass
-//! its own.
+//! [`HostBuilder::inherit_env`](crate::HostBuilder::inherit_env) uses it. The rest of this crate
+//! reads variables and files only through [`Environment`] and [`Resolver`], so that an embedder can
+//! pass its own.
 
 #[cfg(unix)]
 mod ownership;
@@ -21,8 +21,8 @@ const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority
 
 /// Variables and files of this process, as seen from its working directory.
 ///
-/// Files that were only discovered are read if no other user can change them, and need consent, which
-/// this type never gives: see [`Environment::consent`].
+/// Discovered files are read only if no other user can change them, and need consent, which this
+/// type never gives: see [`Environment::consent`].
 #[derive(Clone, Debug)]
 pub struct SystemEnv {
     working_directory: PathBuf,
@@ -37,28 +37,28 @@ impl Default for SystemEnv {
 impl SystemEnv {
     /// The environment of this process, with the current working directory.
     pub fn new() -> Self {
-        // Without a working directory, one that was removed say, relative paths fail one by one.
+        // If the working directory does not exist any more, relative paths fail one by one.
         Self { working_directory: env::current_dir().unwrap_or_default() }
     }
 
-    /// The directory that relative paths start from.
+    /// The base directory of relative paths.
     pub fn working_directory(&self) -> &Path {
         &self.working_directory
     }
 
-    /// Options for child processes, which inherit variables as `inheritEnv` of their entry says.
+    /// Options for child processes, which inherit variables by `inheritEnv` of their entry.
     pub fn child_options(&self) -> ChildOptions {
         ChildOptions::from_environment(env::vars_os())
     }
 
-    /// Options for HTTP: proxies of `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in either
-    /// case, and CA certificates of `NODE_EXTRA_CA_CERTS` and `SSL_CERT_FILE`.
+    /// Options for HTTP: proxies from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in
+    /// either case, and CA certificates from `NODE_EXTRA_CA_CERTS` and `SSL_CERT_FILE`.
     pub fn http_options(&self) -> HttpOptions {
         self.http_options_with(files::read)
     }
 
-    /// The same, with another function to read certificate files, such as one with a timeout. A file
-    /// that cannot be read is left out.
+    /// [`http_options`](Self::http_options) with another function to read certificate files, such
+    /// as one with a timeout. A file that cannot be read is left out.
     pub fn http_options_with(&self, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> HttpOptions {
         let first = |names: &[&str]| names.iter().find_map(|name| env::var(name).ok());
         let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
@@ -92,7 +92,7 @@ impl Environment for SystemEnv {
     }
 
     fn is_regular_file(&self, path: &Path) -> bool {
-        // A missing file and a directory are reported by `read`.
+        // `read` reports missing files and directories.
         std::fs::metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_dir())
     }
 

@@ -1,4 +1,4 @@
-//! One thing of a server, as the server described it: a tool, a resource, a prompt.
+//! Items of servers: tools, resources, resource templates and prompts, as the server listed them.
 
 mod digest;
 
@@ -12,29 +12,29 @@ use crate::message::Raw;
 use crate::name::{TemplateForm, UriSpellings};
 use crate::sanitize::sanitize_json;
 
-/// What kind of thing a server has.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItemKind {
-    /// Something that can be called.
+    /// A tool, which can be called.
     Tool,
-    /// Something that can be read.
+    /// A resource, which can be read.
     Resource,
-    /// A pattern of addresses of things that can be read.
+    /// A template for URIs of resources.
     ResourceTemplate,
-    /// A text to start from.
+    /// A prompt.
     Prompt,
 }
 
 impl ItemKind {
-    /// Whether things of this kind are called by a URI, or a template of URIs.
+    /// Whether items of this kind are identified by a URI or a URI template.
     pub(crate) fn is_uri(self) -> bool {
         matches!(self, Self::Resource | Self::ResourceTemplate)
     }
 
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::ResourceTemplate, Self::Prompt];
 
-    /// The word for it.
+    /// The name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -54,7 +54,7 @@ impl ItemKind {
         }
     }
 
-    /// The kinds of which a notification says that there are others now.
+    /// The kinds whose lists changed, by the method of a notification.
     pub fn list_changed_method(method: &str) -> &'static [Self] {
         match method {
             "notifications/tools/list_changed" => &[Self::Tool],
@@ -64,7 +64,7 @@ impl ItemKind {
         }
     }
 
-    /// The key under which a list of them is in its answer.
+    /// The key of the list in a response.
     pub fn list_key(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -74,7 +74,7 @@ impl ItemKind {
         }
     }
 
-    /// What a server declares that has any.
+    /// The capability that a server with such items declares.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -83,7 +83,7 @@ impl ItemKind {
         }
     }
 
-    /// The key under which a definition has its name.
+    /// The key of the name in a definition.
     pub fn name_key(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",
@@ -93,12 +93,12 @@ impl ItemKind {
     }
 }
 
-/// What a tool says of itself.
+/// The annotations of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolAnnotations {
-    /// `readOnlyHint`: it changes nothing.
+    /// `readOnlyHint`: the tool does not modify anything.
     pub read_only: Option<bool>,
-    /// `destructiveHint`: it may destroy something.
+    /// `destructiveHint`: the tool may perform destructive updates.
     pub destructive: Option<bool>,
 }
 
@@ -110,17 +110,17 @@ impl ToolAnnotations {
         Self { read_only: switch(read_only), destructive: switch(destructive) }
     }
 
-    /// Whether it declares that it changes something.
+    /// Whether it declares that it modifies something.
     pub fn declares_writing(self) -> bool {
-        // What destroys writes, even if it does not say so twice.
+        // A destructive tool writes, even if it does not set `readOnlyHint`.
         self.read_only == Some(false)
             || (self.read_only.is_none() && self.destructive == Some(true))
     }
 }
 
-/// The links of a tool, or of its result, to views of MCP Apps: `_meta.ui.resourceUri`, and the older
-/// `_meta["ui/resourceUri"]`. Those under keys that are there twice as well, since readers disagree on which
-/// of them counts.
+/// The links of a tool, or of its result, to MCP Apps views: `_meta.ui.resourceUri`, and the older
+/// `_meta["ui/resourceUri"]`. Includes duplicate keys, because parsers disagree on which of them
+/// counts.
 pub(crate) fn app_links(value: &Raw) -> Vec<Raw> {
     let mut links = Vec::new();
     for (_, meta) in value.get_alike(["_meta"]) {
@@ -134,24 +134,24 @@ pub(crate) fn app_links(value: &Raw) -> Vec<Raw> {
     links
 }
 
-/// One thing of a server, as the server described it.
+/// An item of a server, with its definition.
 #[derive(Clone, Debug)]
 pub struct Item {
     kind: ItemKind,
     name: Box<str>,
     definition: Raw,
     hints: ToolAnnotations,
-    /// Made when it is first asked for, as the forms of its URI are.
+    /// Computed when it is first needed, like the forms of the URI.
     digest: OnceLock<DefinitionDigest>,
     spellings: OnceLock<Box<UriSpellings>>,
     template: OnceLock<Box<TemplateForm>>,
 }
 
 impl Item {
-    /// A thing by the server's own name for it: for a resource its address.
+    /// Creates an item by its upstream name, for a resource its URI.
     pub fn new(kind: ItemKind, name: &str, definition: Raw) -> Self {
-        // Readers disagree on which of two values under one key counts: what is judged has to be what
-        // is shown.
+        // Parsers disagree on which of two duplicate keys counts: the value that rules judge must
+        // be the one that clients see.
         let definition = definition.deduplicated();
         let hints = match kind {
             ItemKind::Tool => ToolAnnotations::of(&definition),
@@ -168,25 +168,25 @@ impl Item {
         }
     }
 
-    /// The same without anything that could deceive, for a server that is not trusted (TOOL-10).
-    /// Its name is what goes over the wire and stays.
+    /// The item without deceptive characters, for an untrusted server (TOOL-10). Its name is sent
+    /// in requests and stays.
     #[must_use]
     pub fn cleaned(&self) -> Self {
         let definition = sanitize_json(&self.definition);
         Self { definition, digest: OnceLock::new(), ..self.clone() }
     }
 
-    /// What kind of thing it is.
+    /// The kind of the item.
     pub fn kind(&self) -> ItemKind {
         self.kind
     }
 
-    /// The server's own name for it.
+    /// The upstream name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the server said about it.
+    /// The definition as the server listed it, without duplicate keys.
     pub fn definition(&self) -> &Raw {
         &self.definition
     }
@@ -206,12 +206,12 @@ impl Item {
         self.template.get_or_init(|| Box::new(TemplateForm::of(&self.name)))
     }
 
-    /// What it says of itself.
+    /// The annotations; empty unless it is a tool.
     pub fn annotations(&self) -> ToolAnnotations {
         self.hints
     }
 
-    /// What it says it does or is.
+    /// The description of the item.
     pub fn description(&self) -> Option<String> {
         self.definition.get("description")?.as_str().map(Cow::into_owned)
     }
@@ -221,7 +221,7 @@ impl Item {
 mod tests {
     use super::*;
 
-    /// Seen: what was judged was the last of two, and both were shown.
+    /// Seen: of two duplicate keys the last was judged, and both were shown.
     #[test]
     fn a_key_is_there_once() {
         let text = r#"{"name":"x","annotations":{"readOnlyHint":true},"n":1.0,"name":"y","annotations":{"readOnlyHint":false}}"#;

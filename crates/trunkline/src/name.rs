@@ -1,5 +1,5 @@
-//! Names of servers, bundles and agents, and the names that callers see: join, sanitise, shorten,
-//! tell apart; here and nowhere else.
+//! Names of servers, bundles and agents, and exposed names: joins, sanitises, shortens and
+//! disambiguates them.
 
 mod digest;
 mod scheme;
@@ -25,18 +25,18 @@ pub use uri::{
     MAX_URI_BYTES, QualifyUris, UriRequest, expose_uris, parse_qualified_uri, qualified_uri,
 };
 
-/// Longest name accepted, in bytes. Long enough for any name a person writes, short enough that a
-/// pasted file cannot turn every message about it into a page.
+/// Longest accepted name, in bytes. Long enough for any name that users write, short enough that a
+/// pasted file cannot fill a screen with every message about it.
 pub const MAX_NAME_BYTES: usize = 256;
 
-/// Why a text cannot be a name.
+/// The reason why a string is not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidName {
-    /// The text is empty, or only white space.
+    /// Empty, or only white space.
     Empty,
-    /// The text is longer than [`MAX_NAME_BYTES`].
+    /// Longer than [`MAX_NAME_BYTES`].
     TooLong,
-    /// The text holds a control character.
+    /// Contains a control character.
     ControlCharacter,
 }
 
@@ -71,13 +71,13 @@ macro_rules! names {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks a text and makes it a name.
+            /// Creates a name from a valid string.
             pub fn new(text: &str) -> Result<Self, InvalidName> {
                 check(text)?;
                 Ok(Self(text.into()))
             }
 
-            /// The name as it was written.
+            /// The name as a string.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -98,7 +98,8 @@ macro_rules! names {
 }
 
 names! {
-    /// The name of a server: its key in the configuration, whatever characters it has.
+    /// The name of a server: its key in the configuration. It may contain any characters but
+    /// control characters.
     struct ServerName;
     /// The name of a bundle of tools.
     struct BundleName;

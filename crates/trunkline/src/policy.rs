@@ -1,4 +1,4 @@
-//! Who may see and call what: rules, callers, and one decision for listing and for calling.
+//! Decides which items a caller may list and call, from the rules of the configuration.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -46,46 +46,46 @@ use crate::name::ServerName;
 use pipeline::{PolicyQuery, STEPS};
 use rules::ServerRules;
 
-/// What comes of all rules together.
+/// The decision of all rules together.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'r> {
-    /// It may be seen and called.
+    /// The item may be listed and called.
     Allow,
-    /// It does not exist for this caller.
+    /// The item does not exist for this caller.
     Hide(Reason<'r>),
-    /// This caller may know of it, and cannot have it now.
+    /// The caller may list the item, but cannot call it now.
     Deny(Reason<'r>),
 }
 
-/// What one rule has to say.
+/// The verdict of one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing against it.
+    /// No objection.
     Pass,
-    /// It does not exist for this caller.
+    /// The item does not exist for this caller.
     Hide,
-    /// This caller may know of it, and cannot have it now.
+    /// The caller may list the item, but cannot call it now.
     Deny,
 }
 
-/// One rule on the way to a decision (TOOL-11).
+/// The result of one rule (TOOL-11).
 #[derive(Clone, Copy, Debug)]
 pub struct RuleResult<'r> {
-    /// What the rule says.
+    /// The verdict of the rule.
     pub verdict: Verdict,
-    /// Why it says so.
+    /// The reason for the verdict.
     pub reason: Reason<'r>,
-    /// Whether it is the first that does not pass, which decides.
+    /// Whether it is the first verdict that is not a pass, which decides.
     pub decides: bool,
 }
 
-/// Whether a caller may see and call something: the first rule that does not pass decides.
+/// Whether a caller may list and call an item: the first rule that does not pass decides.
 pub fn decide<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Decision<'r> {
     decided(&PolicyQuery::new(rules.server(&entry.server().name), caller, entry))
 }
 
-/// The decisions about many entries. Neighbours are mostly of one server, whose rules are looked up
-/// once.
+/// Decides about many entries. Adjacent entries mostly belong to one server, whose rules are looked
+/// up once.
 pub fn decide_all<'r>(
     rules: &'r Rules,
     caller: &'r Caller,
@@ -102,8 +102,8 @@ pub fn decide_all<'r>(
     })
 }
 
-/// Whether no rule limits what a caller may do with a server: none hides anything of it, and none could
-/// hide something that the server may yet have.
+/// Whether no rule limits a caller's use of a server: none hides an item of it, and none could hide
+/// an item that it may list later.
 pub(crate) fn is_unlimited(rules: &Rules, caller: &Caller, server: &ServerName) -> bool {
     caller.is_unlimited() && rules.server(server).is_some_and(ServerRules::hide_nothing)
 }
@@ -117,8 +117,8 @@ fn decided<'r>(question: &PolicyQuery<'r>) -> Decision<'r> {
     }
 }
 
-/// What every rule has to say, in the order in which [`decide`] asks them. A rule about limits has one
-/// step for each limit of the caller.
+/// The results of all rules, in the order in which [`decide`] evaluates them. A rule that applies
+/// per limit has one result for each limit of the caller.
 pub fn explain<'r>(rules: &'r Rules, caller: &'r Caller, entry: &'r Entry) -> Vec<RuleResult<'r>> {
     let question = PolicyQuery::new(rules.server(&entry.server().name), caller, entry);
     let mut is_open = true;

@@ -97,8 +97,8 @@ pub struct Requester {
     pub client: ClientId,
     /// The principal whose share of limited resources the request uses.
     pub principal: Principal,
-    /// Whether the client has no session. Such clients have the same ID if they look the same, so
-    /// that a server request goes only to the request it is about.
+    /// Whether the client has no session. Such clients have the same ID if they look the same, so a
+    /// server request is delivered only to the request that it concerns.
     pub is_sessionless: bool,
     /// The processes that forwarded the request.
     pub path: RequestPath,
@@ -122,7 +122,7 @@ impl Requester {
             true => self.principal.clone(),
             false => Principal::Client(client.clone()),
         };
-        // A request on behalf of both starts here, so that its path is empty.
+        // A request on behalf of both starts here, so its path is empty.
         Self { client, principal, ..Self::default() }
     }
 }

@@ -1,5 +1,4 @@
-//! What one caller sees: catalog × rules × caller, and the way from an exposed name to what it
-//! stands for.
+//! Views: the items of the catalog that one caller may see, and the resolution of exposed names.
 
 mod definition;
 mod route;
@@ -23,7 +22,7 @@ pub use resources::ResourceLookup;
 pub use route::{ResourceRoute, RouteError, RoutedEntry};
 pub use unmatched::{UnmatchedListEntry, UnmatchedName};
 
-/// What one caller sees. Cheap to make and to keep: nothing is computed before it is asked for.
+/// The view of one caller. Cheap to create and to keep: everything is computed on demand.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,8 +62,8 @@ pub struct View {
     caller: Arc<Caller>,
 }
 
-/// The catalog and the rules that a view is made of, for whoever keeps what they made from it. Neither
-/// is kept alive by it.
+/// Identifies the catalog and the rules of a view, to invalidate caches of values computed from it.
+/// Keeps neither of them alive.
 #[derive(Clone, Debug)]
 pub struct ViewVersion {
     catalog: Weak<Catalog>,
@@ -77,7 +76,7 @@ impl PartialEq for ViewVersion {
     }
 }
 
-/// Whether descriptions say which server something is of (TOOL-3).
+/// Whether descriptions contain the name of the server (TOOL-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DescriptionStyle {
     /// `[server] description`.
@@ -88,39 +87,41 @@ pub enum DescriptionStyle {
 }
 
 impl View {
-    /// What a caller sees of a catalog under some rules.
+    /// Creates the view of a caller.
     pub fn new(catalog: Arc<Catalog>, rules: Arc<Rules>, caller: Arc<Caller>) -> Self {
         Self { catalog, rules, caller }
     }
 
-    /// The catalog it is a view of.
+    /// The catalog.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// The version of what it is made of. Two views of one caller show the same if theirs are equal.
+    /// The version of the catalog and the rules. Two views of one caller are the same if their
+    /// versions are equal.
     pub fn version(&self) -> ViewVersion {
         let (catalog, rules) = (Arc::downgrade(&self.catalog), Arc::downgrade(&self.rules));
         ViewVersion { catalog, rules }
     }
 
-    /// The rules it is made with.
+    /// The rules.
     pub(crate) fn rules(&self) -> &Arc<Rules> {
         &self.rules
     }
 
-    /// Who sees it.
+    /// The caller.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
 
-    /// Everything of a kind that the caller may see, sorted by exposed name (TOOL-4).
+    /// All items of a kind that the caller may see, sorted by exposed name (TOOL-4).
     pub fn entries(&self, kind: ItemKind) -> impl Iterator<Item = &Entry> {
         let allowed = |(entry, decision)| matches!(decision, Decision::Allow).then_some(entry);
         decide_all(&self.rules, &self.caller, self.catalog.entries(kind)).filter_map(allowed)
     }
 
-    /// Everything of a kind that the caller may not see, and why; sorted by exposed name.
+    /// All items of a kind that the caller may not see, each with the reason; sorted by exposed
+    /// name.
     pub fn hidden(&self, kind: ItemKind) -> impl Iterator<Item = (&Entry, Reason<'_>)> {
         let hidden = |(entry, decision)| match decision {
             Decision::Allow => None,
@@ -129,7 +130,7 @@ impl View {
         decide_all(&self.rules, &self.caller, self.catalog.entries(kind)).filter_map(hidden)
     }
 
-    /// How many things of a kind are hidden, by server.
+    /// The number of hidden items of a kind, by server.
     pub fn hidden_counts(&self, kind: ItemKind) -> BTreeMap<&ServerName, usize> {
         let mut counts = BTreeMap::new();
         for (entry, _) in self.hidden(kind) {
@@ -138,32 +139,32 @@ impl View {
         counts
     }
 
-    /// The definitions of everything of a kind that the caller may see, under their exposed names;
-    /// every other byte as the server wrote it.
+    /// The definitions of all items of a kind that the caller may see, with their exposed names;
+    /// every other byte is unchanged.
     pub fn list(&self, kind: ItemKind, describe: DescriptionStyle) -> Vec<Raw> {
         self.entries(kind).map(|entry| self.definition(entry, describe)).collect()
     }
 
-    /// The definition of one entry in the same way.
+    /// The definition of one entry, as in [`list`](Self::list).
     pub fn definition(&self, entry: &Entry, describe: DescriptionStyle) -> Raw {
         definition::definition(self, entry, describe)
     }
 
-    /// Whether anything of a server can be in it, whatever the server has. One of which nothing can
-    /// need not be started for it.
+    /// Whether the rules can admit any item of a server. If they cannot, the server need not be
+    /// started for this view.
     pub fn could_contain(&self, server: &ServerName) -> bool {
         let prefix = self.catalog.namespaces().prefix(server).unwrap_or_default();
         self.caller.may_have(server, prefix)
     }
 
-    /// Whether no rule limits what the caller may do with a server. Requests that the protocol does not
-    /// know are for such callers only: nothing says what of the server they are about, so that any rule
-    /// may be about them.
+    /// Whether no rule limits the caller's use of a server. Custom (non-MCP) methods are available
+    /// to such callers only: nothing identifies the item that such a request concerns, so any rule
+    /// might apply to it.
     pub fn is_unlimited(&self, server: &ServerName) -> bool {
         is_unlimited(&self.rules, &self.caller, server)
     }
 
-    /// Whether something of an exact name can be in it, if this server has it.
+    /// Whether an item with this exposed name would be visible, if the server has it.
     pub fn could_contain_name(&self, server: &ServerName, exposed: &str) -> Visibility {
         match self.could_contain(server) {
             true => {
@@ -173,8 +174,7 @@ impl View {
         }
     }
 
-    /// Whether something under an exact address can be in it, if this server has it. The address is in
-    /// the server's own words.
+    /// Whether a resource with this upstream URI would be visible, if the server has it.
     pub fn could_contain_uri(&self, server: &ServerName, address: &str) -> Visibility {
         match self.could_contain(server) {
             true => {
@@ -185,7 +185,7 @@ impl View {
         }
     }
 
-    /// Every rule that has a say about something, whether or not the caller may see it (TOOL-11).
+    /// The results of all rules for an item, whether or not the caller may see it (TOOL-11).
     pub fn explain<'v>(&'v self, entry: &'v Entry) -> Vec<RuleResult<'v>> {
         explain(&self.rules, &self.caller, entry)
     }

@@ -1,13 +1,13 @@
-//! Links in what a server asks for during a call, as the caller knows them.
+//! Replaces upstream URIs in the server requests of a call with the exposed ones.
 
 use super::Route;
 use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
 use crate::message::{Notification, Raw, RpcError};
 
-/// The requests of a server in which there may be links.
+/// The server request that may contain resource links.
 const SAMPLING: &str = "sampling/createMessage";
 
-/// A handler that gets the requests of a server with the URIs that the caller knows.
+/// A handler that receives server requests with exposed URIs.
 pub(super) struct LinkHandler<'c> {
     pub(super) inner: &'c dyn CallHandler,
     pub(super) route: &'c Route<'c>,

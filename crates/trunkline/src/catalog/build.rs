@@ -1,4 +1,4 @@
-//! A catalog from the lists of all servers.
+//! Builds a catalog from the lists of all servers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::name::{
     UriRequest, expose_uris,
 };
 
-/// What a catalog is made of: how names are made, and what each server has.
+/// The parts of a catalog: the namespaces, and the items of each server.
 ///
-/// A server that went down stays in it with what it had, so that names stay what they are; that its
-/// tools cannot be called is said by its [`Availability`].
+/// A server that went down stays in it with its items, so that exposed names do not change; its
+/// [`Availability`] reports that they cannot be called.
 #[derive(Clone, Debug)]
 pub struct CatalogBuilder {
     namespaces: Arc<Namespaces>,
@@ -31,12 +31,13 @@ struct ServerSource {
 }
 
 impl CatalogBuilder {
-    /// Nothing yet, under the names that a configuration makes.
+    /// Creates a builder without items, with the naming of a configuration.
     pub fn new(config: &Config) -> Self {
         Self::with_reserved(config, BTreeSet::new())
     }
 
-    /// Nothing yet; names that the embedding host has itself are not given to anything (TOOL-13).
+    /// Creates a builder without items. No item gets one of the `reserved` names, which the
+    /// embedding host uses itself (TOOL-13).
     pub fn with_reserved(config: &Config, reserved: BTreeSet<Box<str>>) -> Self {
         let naming = config.naming();
         let max_length = usize::try_from(naming.max_length).unwrap_or(usize::MAX);
@@ -55,7 +56,7 @@ impl CatalogBuilder {
         }
     }
 
-    /// Takes what a server that is up has. What an untrusted server said is cleaned first.
+    /// Adds the items of a running server. Those of an untrusted server are sanitized.
     pub fn add(&mut self, server: &ServerName, listing: Arc<ServerItems>) {
         let listing = match self.untrusted.contains(server) {
             true => Arc::new(listing.cleaned()),
@@ -65,27 +66,27 @@ impl CatalogBuilder {
         self.servers.insert(server.clone(), source);
     }
 
-    /// Says whether a server whose lists are known can be called.
+    /// Sets whether a server whose lists are known can be called.
     pub fn set_availability(&mut self, server: &ServerName, availability: Availability) {
         if let Some(source) = self.servers.get_mut(server) {
             source.availability = availability;
         }
     }
 
-    /// Forgets a server.
+    /// Removes a server.
     pub fn remove(&mut self, server: &ServerName) {
         self.servers.remove(server);
     }
 }
 
-/// A thing on its way into the catalog.
+/// An item that has no exposed name yet.
 struct EntryDraft<'s> {
     server: &'s Arc<CatalogServer>,
     item: &'s Arc<Item>,
 }
 
 impl Catalog {
-    /// A catalog of everything there is.
+    /// Builds the catalog.
     pub fn build(sources: &CatalogBuilder) -> Self {
         let server = |(name, source): (&ServerName, &ServerSource)| {
             Arc::new(CatalogServer {
@@ -120,7 +121,7 @@ impl Catalog {
     }
 }
 
-/// Whether an address is shown otherwise than its server writes it.
+/// Whether the exposed form of any URI differs from the upstream one.
 fn is_any_renamed(kinds: &[Entries; ItemKind::ALL.len()]) -> bool {
     let addressed =
         [ItemKind::Resource, ItemKind::ResourceTemplate].map(|kind| &kinds[kind as usize]);
@@ -173,7 +174,7 @@ fn uri_entries(drafts: &[EntryDraft<'_>], sources: &CatalogBuilder) -> Vec<Entry
 }
 
 impl Entry {
-    /// Something of a server that callers know by an address.
+    /// The entry of an item with a URI.
     fn uri_entry(
         (server, item): (Arc<CatalogServer>, Arc<Item>),
         namespaces: &Namespaces,
@@ -198,7 +199,8 @@ impl Entry {
 }
 
 impl Catalog {
-    /// A resource that a server may have at a URI in its own words, whether or not the server is known.
+    /// The entry of an unlisted resource with this upstream URI, whether or not the server is
+    /// known.
     pub(crate) fn possible_resource(&self, server: &ServerName, own: &str) -> Entry {
         let known = self.servers.iter().find(|it| it.name == *server).cloned();
         let server = known.unwrap_or_else(|| {
@@ -217,8 +219,8 @@ impl Catalog {
         Entry { is_listed: false, ..entry }
     }
 
-    /// A resource of each of those servers that serve resources, at a URI in the server's own words that no
-    /// list has. Callers know it by `exposed`.
+    /// Entries of an unlisted resource with the upstream URI `own` and the exposed URI `exposed`,
+    /// one for each of the servers that serve resources and satisfy `is_meant`.
     pub(crate) fn unlisted<'c>(
         &'c self,
         (own, exposed): (&'c str, &'c str),

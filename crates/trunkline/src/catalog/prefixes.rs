@@ -1,13 +1,13 @@
-//! An index of texts by prefix: finds those that another text starts with, without a look at each of them.
+//! An index of strings by prefix: finds those that another string starts with, without a scan.
 
 use super::work::{LookupWork, WorkExceeded};
 
-/// An index of texts that are kept elsewhere, by their places there.
+/// An index of strings that are stored elsewhere, by their positions there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixIndex {
-    /// Places, in the order of their texts.
+    /// Positions, in the order of their strings.
     sorted: Box<[u32]>,
-    /// For each of them, the nearest one before it that is a prefix of it.
+    /// For each of them, the nearest one before it that is its prefix.
     parents: Box<[Option<u32>]>,
 }
 
@@ -16,7 +16,7 @@ impl PrefixIndex {
         let mut sorted: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
         sorted.sort_unstable_by_key(|place| text(*place));
         let mut parents = Vec::with_capacity(sorted.len());
-        // The prefixes of the last text, itself included: the longest is at the end.
+        // The prefixes of the last string, including itself; the longest is at the end.
         let mut open: Vec<(u32, &str)> = Vec::new();
         for (at, place) in (0..).zip(&sorted) {
             let text = text(*place);
@@ -29,7 +29,7 @@ impl PrefixIndex {
         Self { sorted: sorted.into(), parents: parents.into() }
     }
 
-    /// The places of all texts that are a prefix of this one.
+    /// The positions of all strings that are a prefix of this one.
     pub(super) fn prefixes<'t>(
         &self,
         wanted: &str,
@@ -39,8 +39,8 @@ impl PrefixIndex {
         work.spend(wanted.len() as u64)?;
         let after = self.sorted.partition_point(|place| text(*place) <= wanted);
         let Some(last) = after.checked_sub(1) else { return Ok(Vec::new()) };
-        // Every prefix of `wanted` is the last text that is not after it, or one of the parents of that;
-        // and those are prefixes of both for as long as both are the same.
+        // Every prefix of `wanted` is the last string that does not sort after it, or an ancestor
+        // of that one; an ancestor is a prefix of both up to the length of their common start.
         let nearest = self.sorted.get(last).map_or("", |place| text(*place));
         let common = nearest.bytes().zip(wanted.bytes()).take_while(|(a, b)| a == b).count();
         let mut found = Vec::new();

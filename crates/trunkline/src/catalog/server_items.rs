@@ -41,7 +41,7 @@ impl ServerItems {
         self.has_unasked_resources
     }
 
-    /// The same, of a server whose tools are known, be it from disk, or are not.
+    /// Sets whether the tools of the server are known, be it from the cache on disk.
     #[must_use]
     pub fn with_listed_tools(self, are_tools_listed: bool) -> Self {
         Self { are_tools_listed, ..self }
@@ -52,7 +52,7 @@ impl ServerItems {
         self.are_tools_listed
     }
 
-    /// The same, of a server that may have tools or prompts for which it was not asked yet, or has none.
+    /// Sets whether the server may have tools or prompts whose list was not requested yet.
     #[must_use]
     pub fn with_unlisted_names(self, has_unasked_names: bool) -> Self {
         Self { has_unasked_names, ..self }

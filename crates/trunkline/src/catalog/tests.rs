@@ -1,4 +1,4 @@
-//! What a catalog holds and how things are found in it.
+//! Tests of the catalog: its entries, and lookups by name and URI.
 
 use std::collections::BTreeSet;
 
@@ -117,7 +117,7 @@ fn addresses_are_found_by_name_by_form_and_by_template() {
     assert_eq!(found("trunkline://b/x://deep/er"), ["b x://deep/er"]);
     assert_eq!(found("y://two"), Vec::<String>::new());
     assert_eq!(found("trunkline://b/x://two"), Vec::<String>::new());
-    // TOOL-12: what a server calls something is what callers call it, unless that leads elsewhere.
+    // TOOL-12: the exposed URI is the upstream one, unless that resolves to another server.
     let exposed = |name, own| catalog.exposed_uri(&server(name), own);
     assert_eq!(exposed("a", "x://one").as_deref(), Some("trunkline://a/x://one"));
     assert_eq!(exposed("a", "x://two"), None);
@@ -126,8 +126,8 @@ fn addresses_are_found_by_name_by_form_and_by_template() {
     assert_eq!(exposed("a", "trunkline://b/x").as_deref(), Some("trunkline://a/trunkline://b/x"));
 }
 
-/// TOOL-12: a link must not lead to another server, although every address is shown as it was written.
-/// Seen: those of a server that has no resources at all were not looked at.
+/// TOOL-12: a link must not resolve to another server, although every URI is exposed unchanged.
+/// Seen: links of a server without resources were not checked.
 #[test]
 fn links_are_looked_at_as_soon_as_there_are_two_servers() {
     let alone = config(r#"{ "servers": { "a": { "command": "x" } } }"#);
@@ -151,7 +151,7 @@ fn links_are_looked_at_as_soon_as_there_are_two_servers() {
     assert_eq!(known.as_deref(), Some("trunkline://a/x://r"));
 }
 
-/// Seen: a link led to a resource of a server whose lists had not been asked for.
+/// Seen: a link resolved to a resource of a server whose lists had not been requested.
 #[test]
 fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
@@ -176,7 +176,7 @@ fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
     assert_eq!(exposed(&sources, "y://r"), None);
 }
 
-/// TOOL-12: addresses say whose they are when the configuration wants it so.
+/// TOOL-12: URIs contain their server if the configuration requires it.
 #[test]
 fn addresses_say_whose_they_are_when_asked() {
     let text =
@@ -191,7 +191,7 @@ fn addresses_say_whose_they_are_when_asked() {
 }
 
 proptest! {
-    /// TOOL-1: the wire name is restored from a table.
+    /// TOOL-1: the upstream name is restored from a table.
     #[test]
     fn every_exposed_name_leads_back_to_exactly_its_original(
         world in btree_map("[a-b_. é]{1,4}", btree_set("[a-b_. é]{1,4}", 0..5), 0..5),

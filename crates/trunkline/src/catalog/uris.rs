@@ -1,4 +1,4 @@
-//! Where addresses lead, and what callers call them.
+//! Resolves URIs to entries, and maps upstream URIs to exposed ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,27 +12,27 @@ use crate::name::{
     qualified_uri, scheme,
 };
 
-/// Finds entries by the URIs that their servers gave them, and by other spellings of those. A result may
-/// link to as many resources as fit into it, and a list may have thousands of templates: no lookup goes
-/// through a list.
+/// Finds entries by their upstream URIs, and by other spellings of those. A result may contain as
+/// many links as fit into it, and a list may have thousands of templates, so no lookup scans a
+/// list.
 #[derive(Clone, Debug)]
 pub(super) struct UriIndex {
     hasher: RandomState,
-    /// Places of resources, by the hash of their own address.
+    /// Positions of resources, by the hash of their upstream URI.
     resources: Places,
-    /// Places of resources, by the hash of the normalised form of their URI.
+    /// Positions of resources, by the hash of the normalised form of their URI.
     spelled_resources: Places,
-    /// Templates, by their text before the first expression.
+    /// Templates, by the literal before their first expression.
     templates: PrefixIndex,
-    /// Templates, by the text of their normalised form before the first expression.
+    /// Templates, by the literal of their normalised form before the first expression.
     spelled_templates: PrefixIndex,
-    /// Places of templates, by the hash of their normalised form without expressions.
+    /// Positions of templates, by the hash of their normalised form without expressions.
     plain_templates: Places,
     /// Resources and templates, by their scheme and their server.
     schemes: HashMap<String, BTreeMap<ServerName, Vec<(ItemKind, u32)>>>,
 }
 
-/// Places of entries by a hash.
+/// Positions of entries, by a hash.
 type Places = HashMap<u64, Vec<u32>>;
 
 impl UriIndex {
@@ -82,7 +82,7 @@ fn template_at(templates: &[Entry], place: u32) -> Option<&TemplateForm> {
 }
 
 impl Catalog {
-    /// The resources that their servers call so.
+    /// The resources with this upstream URI.
     fn resources_at(&self, own: &str) -> impl Iterator<Item = &Entry> {
         let resources = self.entries(ItemKind::Resource);
         let places = self.addresses.at(&self.addresses.resources, own);
@@ -90,7 +90,7 @@ impl Catalog {
         found.filter(move |entry| entry.name() == own)
     }
 
-    /// The resources whose URI is the same as a spelling of one.
+    /// The resources whose normalised URI equals a spelling of a URI.
     pub(crate) fn resources_spelled<'c, 's>(
         &'c self,
         spellings: &'s UriSpellings,
@@ -103,8 +103,8 @@ impl Catalog {
         })
     }
 
-    /// The templates that a URI may fit, as it is written: those whose text before the first expression it
-    /// starts with.
+    /// The templates that a URI may match as it is written: those whose literal before the first
+    /// expression is a prefix of it.
     fn templates_like(&self, own: &str, work: &LookupWork) -> Result<Vec<&Entry>, WorkExceeded> {
         let templates = self.entries(ItemKind::ResourceTemplate);
         let start = |place| template_at(templates, place).map_or("", |it| it.own().start());
@@ -112,7 +112,7 @@ impl Catalog {
         Ok(places.into_iter().filter_map(|place| templates.get(place as usize)).collect())
     }
 
-    /// The templates that a spelling of a URI may fit.
+    /// The templates that a spelling of a URI may match.
     pub(crate) fn templates_spelled(
         &self,
         spellings: &UriSpellings,
@@ -140,17 +140,17 @@ impl Catalog {
         })
     }
 
-    /// The entries that an address may mean and what their servers call it: of each server a
-    /// resource of that address, or else the templates that it fits. Resources come first, then
-    /// templates, the closest first. Nothing is found where that would take too much work.
+    /// The entries that a URI may refer to, each with the upstream URI: for each server a resource
+    /// with that URI, or else the templates that it matches. Resources come first, then templates,
+    /// the closest first. The result is empty if the lookup exceeds its work limit.
     ///
-    /// An address in the form that says whose it is leads to that server only, whether or not it is
-    /// shown in that form.
+    /// A qualified URI, which contains the name of a server, resolves to that server only, whether
+    /// or not it is exposed in that form.
     pub fn resolve<'u>(&self, address: &'u str) -> Vec<(&Entry, &'u str)> {
         self.resolve_within(address, &LookupWork::default()).unwrap_or_default()
     }
 
-    /// [`resolve`](Self::resolve), as part of some other work.
+    /// [`resolve`](Self::resolve), with a shared work limit.
     pub(crate) fn resolve_within<'u>(
         &self,
         address: &'u str,
@@ -164,7 +164,7 @@ impl Catalog {
             |entry: &&Entry| server.as_ref().is_none_or(|server| entry.server.name == *server);
         let mut found: Vec<_> = self.resources_at(own).filter(is_meant).collect();
         if server.is_some() && !found.is_empty() {
-            // Templates of the server would not count beside it.
+            // A resource of the server takes precedence over its templates.
             return Ok(found.into_iter().map(|entry| (entry, own)).collect());
         }
         let exact: BTreeSet<_> = found.iter().map(|entry| &entry.server.name).collect();
@@ -181,16 +181,16 @@ impl Catalog {
         Ok(found.into_iter().map(|entry| (entry, own)).collect())
     }
 
-    /// What callers call an address of a server, if that is not what the server calls it: where the
-    /// bare address would lead elsewhere, or is not what is shown; and where it may turn out to be a
-    /// resource of another server that was not asked for its lists yet. Addresses of the web are not
-    /// held against such a server, because clients open them themselves.
+    /// The exposed form of an upstream URI, if it differs. A URI is qualified where it would
+    /// resolve to another server or is exposed otherwise, and where it may turn out to be a
+    /// resource of another server whose lists were not requested yet. The last does not apply to
+    /// web URIs, because clients open those themselves.
     pub fn exposed_uri(&self, server: &ServerName, own: &str) -> Option<String> {
         self.exposed_uri_within(server, own, &LookupWork::default())
     }
 
-    /// [`exposed_uri`](Self::exposed_uri), as part of some other work. A URI that would take too much of it is
-    /// qualified.
+    /// [`exposed_uri`](Self::exposed_uri), with a shared work limit. A URI whose lookup exceeds it
+    /// is qualified.
     pub(crate) fn exposed_uri_within(
         &self,
         server: &ServerName,
@@ -221,8 +221,8 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Whether a server can be asked for a URI in its own words: it lists it, or may have it without
-    /// listing it.
+    /// Whether a server may have a resource with this upstream URI: it lists it, or may have it
+    /// unlisted.
     pub fn may_have(&self, server: &ServerName, own: &str) -> bool {
         if !self.resolve(&qualified_uri(server, own)).is_empty() {
             return true;
@@ -233,13 +233,13 @@ impl Catalog {
         serves && scheme(own).filter(|scheme| is_web(scheme)).is_none_or(is_listing)
     }
 
-    /// Whether a server other than this one may have resources for which it was not asked yet.
+    /// Whether a server other than this one may have resources whose list was not requested yet.
     pub(crate) fn has_unlisted_elsewhere(&self, server: &ServerName) -> bool {
         self.servers().any(|it| it.name != *server && it.has_unasked_resources)
     }
 
-    /// Whether a client that normalises URIs may take one for a URI that another server lists. One that would
-    /// take too much work to look for counts as such.
+    /// Whether a client that normalises URIs may confuse one with a URI that another server lists.
+    /// True if the lookup exceeds its work limit.
     pub(crate) fn is_spelled_elsewhere(
         &self,
         server: &ServerName,
@@ -271,13 +271,13 @@ impl Catalog {
         find().unwrap_or(true)
     }
 
-    /// Whether no list names a URI. One that would take too much work to look for counts as listed.
+    /// Whether no list contains a URI. False if the lookup exceeds its work limit.
     pub(crate) fn is_unlisted(&self, own: &str, work: &LookupWork) -> bool {
         self.resolve_within(own, work).is_ok_and(|found| found.is_empty())
     }
 
-    /// Whether a URI that no list names could be read from another server than this one, for any caller.
-    /// The rules of a caller may leave only that one.
+    /// Whether a URI that no list contains could be read from another server than this one, by any
+    /// caller. The rules of a caller may leave only this one.
     fn may_belong_to_other(&self, server: &ServerName, own: &str) -> bool {
         let is_other = |it: &&CatalogServer| it.name != *server && it.serves_resources;
         match scheme(own).filter(|scheme| is_web(scheme)) {
@@ -288,7 +288,7 @@ impl Catalog {
 }
 
 impl Entry {
-    /// Whether it is shown under the address that its server gave it.
+    /// Whether it is exposed with its upstream URI.
     fn is_exposed_unqualified(&self) -> bool {
         *self.exposed == *self.name()
     }
@@ -298,8 +298,8 @@ fn is_web_uri(address: &str) -> bool {
     scheme(address).is_some_and(|scheme| is_web(&scheme))
 }
 
-/// Of what an address may mean, what it does mean: resources before templates. If they are of
-/// several servers, only what is shown as bare as the address is, if anything is.
+/// Selects the closest entries: resources before templates and, if there are several servers, only
+/// entries that are exposed unqualified, if there are any.
 pub(crate) fn closest<T>(mut found: Vec<(&Entry, T)>) -> Vec<(&Entry, T)> {
     if found.iter().any(|(entry, _)| entry.kind == ItemKind::Resource) {
         found.retain(|(entry, _)| entry.kind == ItemKind::Resource);

@@ -1,29 +1,29 @@
-//! A bound on the work of looking up a URI: lists come from servers, and URIs from clients.
+//! Limits the work of looking up a URI, because lists come from servers and URIs from clients.
 
 use std::cell::Cell;
 
-/// Most work of one request that looks up a URI, and of all links in one result together, in units of about
-/// a nanosecond. A list of 30,000 resources of which a rule hides every one needs less; a lookup that needs
-/// more finds nothing.
+/// Maximum work of one request that looks up a URI, and of all links in one result together, in
+/// units of about a nanosecond. A list of 30,000 resources with a rule that hides all of them needs
+/// less; a lookup that needs more finds nothing.
 const MAX_LOOKUP_WORK: u64 = 8_000_000;
 
-/// Work of one decision of the rules.
+/// Work of one policy decision.
 const DECISION: u64 = 256;
 
-/// Work of the comparison with one piece of a template.
+/// Work of the comparison with one literal of a template.
 const PIECE: u64 = 16;
 
 /// Work of one step in an index.
 const STEP: u64 = 8;
 
-/// Counts the work of lookups, and ends them when it becomes too much.
+/// Counts the work of lookups, and stops them at the limit.
 #[derive(Debug)]
 pub(crate) struct LookupWork {
     limit: u64,
     spent: Cell<u64>,
 }
 
-/// A lookup needs more work than it may take.
+/// A lookup exceeded its work limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkExceeded;
 
@@ -34,24 +34,24 @@ impl Default for LookupWork {
 }
 
 impl LookupWork {
-    /// Work of at most so many units.
+    /// A limit of this many units.
     pub(crate) fn within(limit: u64) -> Self {
         Self { limit, spent: Cell::new(0) }
     }
 
-    /// Work of at most so many requests.
+    /// The limit of this many requests together.
     pub(crate) fn of_requests(count: u64) -> Self {
         Self::within(MAX_LOOKUP_WORK.saturating_mul(count))
     }
 
-    /// Counts work before it is done.
+    /// Counts work, before it is done.
     pub(crate) fn spend(&self, units: u64) -> Result<(), WorkExceeded> {
         let spent = self.spent.get().saturating_add(units);
         self.spent.set(spent);
         if spent > self.limit { Err(WorkExceeded) } else { Ok(()) }
     }
 
-    /// Counts one decision of the rules.
+    /// Counts one policy decision.
     pub(crate) fn spend_on_decision(&self) -> Result<(), WorkExceeded> {
         self.spend(DECISION)
     }
@@ -61,14 +61,14 @@ impl LookupWork {
         self.spend(STEP)
     }
 
-    /// Counts the comparison of a text with the pieces of a template.
+    /// Counts the comparison of a string with the literals of a template.
     pub(crate) fn spend_on_match(&self, pieces: usize, text: &str) -> Result<(), WorkExceeded> {
-        // Two pieces are compared with the start and the end; others are searched for.
+        // Two literals are compared with the start and the end; others are searched for.
         let searched = if pieces > 2 { text.len() } else { 0 };
         self.spend(PIECE * pieces as u64 + searched as u64)
     }
 
-    /// Units that were counted.
+    /// The units counted so far.
     #[cfg(test)]
     pub(crate) fn spent(&self) -> u64 {
         self.spent.get()

@@ -1,4 +1,4 @@
-//! Agents in files: markdown with a block of YAML at the top of each (TOOL-7).
+//! Agents in files: markdown with YAML frontmatter (TOOL-7).
 
 mod blocks;
 mod exclusions;
@@ -24,40 +24,40 @@ use crate::name::AgentName;
 use blocks::FrontmatterBlock;
 use exclusions::exclusions;
 
-/// Largest agent file accepted. It is a text for a model to read.
+/// Largest accepted agent file. It is a prompt for a model.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// Most files of one folder that are read.
+/// Maximum number of files read from one directory.
 const MAX_FILES: usize = 1000;
 
-/// The key of the patterns of an agent, and what Claude Code calls it elsewhere.
+/// The key of the patterns of an agent, with the spellings of Claude Code.
 const TOOLS: &[&str] = &["tools", "allowed-tools", "allowedTools"];
 
-/// Keys of a block that mean something here. The last two are other hosts' and take something away.
+/// Known keys of a block. The last two are exclusions of other hosts.
 const KNOWN: &[&str] = &["name", "access", "description", "model", "disallowedTools", "permission"];
 
-/// The key under which Claude Code names servers that an agent uses beside the others.
+/// Claude Code's key for additional servers of an agent.
 const MCP_SERVERS: &str = "mcpServers";
 
-/// Which agents a file holds.
+/// The agents that a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentFile<'n> {
-    /// Any number, each opened by a block with a `name`.
+    /// Any number, each in a block with a `name`.
     Several,
-    /// One, called by this unless it says otherwise.
+    /// One, with this name unless its block has a `name`.
     One(&'n str),
 }
 
-/// Agents and everything found on the way to them.
+/// Agents with the diagnostics of loading them.
 #[derive(Debug, Default)]
 pub struct LoadedAgents {
-    /// All whose names are known. Those with errors are disabled.
+    /// All agents whose names are known. Those with errors are disabled.
     pub agents: BTreeMap<AgentName, Agent>,
-    /// Every problem.
+    /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads one agent file. `name` is what messages call it.
+/// Parses one agent file. Messages refer to it as `name`.
 ///
 /// ```
 /// use trunkline::config::{self, AgentFile};
@@ -75,9 +75,9 @@ pub fn parse_agents(name: &str, text: impl AsRef<[u8]>, file: AgentFile<'_>) -> 
     collection.finish()
 }
 
-/// All agents of a configuration: those written in it, and those in the files it names.
+/// Loads all agents of a configuration: those written in it, and those in the files it names.
 ///
-/// A path that is a folder stands for the `*.md` files in it, one agent each.
+/// A path of a directory stands for the `*.md` files in it, one agent each.
 pub fn load_agents(surroundings: &dyn Environment, agents: &Agents) -> LoadedAgents {
     let mut collection = AgentCollection::default();
     for (name, agent) in &agents.named {
@@ -100,7 +100,7 @@ pub fn load_agents(surroundings: &dyn Environment, agents: &Agents) -> LoadedAge
     loaded
 }
 
-/// Agents so far; of each name all there are.
+/// The agents so far, including all that share a name.
 #[derive(Default)]
 struct AgentCollection {
     agents: BTreeMap<AgentName, Vec<Agent>>,
@@ -153,7 +153,7 @@ impl AgentCollection {
             Ok(source) => Arc::new(source),
             Err(found) => return self.diagnostics.push(*found),
         };
-        // Before anything is shown of it: a block may hold credentials for servers of its own.
+        // Before any part of it is shown: a block may contain credentials of its own servers.
         source.sensitive(blocks::sensitive_spans);
         let mut decoder = Decoder::new(&source, &mut self.suggestions);
         let mut reader = BlockReader { decoder: &mut decoder, source: &source, file };
@@ -190,13 +190,13 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// What an agent is called by its file: `reviewer.md`, or `reviewer.agent.md` as VS Code has it.
+/// The name of an agent by its file: `reviewer.md`, or VS Code's `reviewer.agent.md`.
 fn stem(path: &Path) -> String {
     let stem = PathBuf::from(file_name(path)).with_extension("").display().to_string();
     stem.strip_suffix(".agent").map(str::to_owned).unwrap_or(stem)
 }
 
-/// Reads the blocks of one file.
+/// Decodes the blocks of one file.
 struct BlockReader<'r, 'd> {
     decoder: &'r mut Decoder<'d>,
     source: &'r Source,
@@ -218,7 +218,7 @@ impl BlockReader<'_, '_> {
         blocks.iter().filter_map(|block| self.agent(block)).collect()
     }
 
-    /// The agent of a block. One with errors is disabled; one without a name does not exist.
+    /// The agent of a block. One with errors is disabled; one without a name is left out.
     fn agent(&mut self, block: &FrontmatterBlock) -> Option<(AgentName, Agent)> {
         let Some(node) = self.node(block) else {
             let AgentFile::One(name) = self.file else { return None };
@@ -238,7 +238,7 @@ impl BlockReader<'_, '_> {
         let (Some(tools), Some(access)) = (tools, access) else {
             return Some(self.disabled(name, place));
         };
-        // Any error may be about a limit, as in an agent of the configuration itself.
+        // Any error may concern a limit, as in an agent of the configuration itself.
         if self.decoder.has_errors_since(before) {
             return Some(self.disabled(name, place));
         }
@@ -258,7 +258,7 @@ impl BlockReader<'_, '_> {
         (name, agent)
     }
 
-    /// The keys of a block; `None` if they cannot be read, which has been reported.
+    /// The keys of a block; `None` if they cannot be parsed, which is reported.
     fn node(&mut self, block: &FrontmatterBlock) -> Option<Node> {
         if !block.is_closed {
             let message = "this block is not closed";
@@ -285,7 +285,7 @@ impl BlockReader<'_, '_> {
         None
     }
 
-    /// Looks at keys that may be slips; `None` if nobody can say what is meant.
+    /// Checks keys that may be misspelt; `None` if the intended meaning is unknown.
     fn keys(&mut self, members: &[ObjectMember]) -> Option<()> {
         let mut seen: BTreeMap<&str, &ObjectKey> = BTreeMap::new();
         let mut usable = Some(());
@@ -307,8 +307,8 @@ impl BlockReader<'_, '_> {
         usable
     }
 
-    /// Looks at Claude Code's `mcpServers`. There it connects servers beside the others, so that it hides
-    /// none; a list of names without `tools` may have been meant to.
+    /// Checks Claude Code's `mcpServers`. It adds servers to the others there, so it hides none; a
+    /// list of names without `tools` may have been intended as a limit.
     fn connected_servers(&mut self, members: &[ObjectMember], key: &ObjectKey, value: &Node) {
         let has_tools = members.iter().any(|it| TOOLS.contains(&&*it.key.text));
         let is_choice = LimitKeyword::written(&key.text, value) == Some(LimitKeyword::Scope);
@@ -320,8 +320,8 @@ impl BlockReader<'_, '_> {
         self.decoder.push(found.help(LimitKeyword::Scope.advice(|_| false)));
     }
 
-    /// Whether an unknown key is a limit, so that the agent would see more without it; reports it, and slips
-    /// that are none.
+    /// Whether an unknown key is a limit, without which the agent would see more. Reports it, and
+    /// other misspelt keys.
     fn is_excluded(&mut self, key: &ObjectKey, value: &Node) -> bool {
         let text = &*key.text;
         let message = format!("`{text}` is not known here");
@@ -338,7 +338,7 @@ impl BlockReader<'_, '_> {
         }
         let Some(word) = LimitKeyword::written(text, value) else { return false };
         let found = match word {
-            // opencode switches agents off with `disable`.
+            // opencode disables agents with `disable`.
             LimitKeyword::Switch(_) => self.decoder.warning(Code::UnknownKey, key.span, message),
             _ => self.decoder.error(Code::UnknownKey, key.span, message),
         };
@@ -374,14 +374,14 @@ impl BlockReader<'_, '_> {
             .ok()
     }
 
-    /// The most that the agent may do, if it says so; `None` if that cannot be read.
+    /// The access of the agent, if it is set; `None` if it cannot be decoded.
     fn access(&mut self, node: &Node) -> Option<Option<Access>> {
         let Some(written) = node.get("access") else { return Some(None) };
         let read = |decoder: &mut Decoder<'_>| Access::from_node(written, decoder);
         self.decoder.about("`access`".to_owned(), read).map(Some)
     }
 
-    /// What the agent may see; `None` if that cannot be read.
+    /// The patterns of the agent; `None` if they cannot be decoded.
     fn tools(
         &mut self,
         agent: &AgentName,
@@ -391,7 +391,7 @@ impl BlockReader<'_, '_> {
         let written = members.iter().find(|it| TOOLS.contains(&&*it.key.text));
         let Some(ObjectMember { key, value: node }) = written else {
             let Some(first) = excluded.first() else { return Some(None) };
-            // Everything but what is taken away.
+            // Everything except the exclusions.
             let (span, key) = (first.span, first.key);
             let all = WithSpan { value: "*".into(), span, key };
             let value = PatternsEntry([all].into_iter().chain(excluded).collect());

@@ -1,5 +1,5 @@
-//! The Trunkline processes above this one, so that a configuration never starts itself without end
-//! (CON-16).
+//! The chain of Trunkline processes above this one, to prevent a configuration from starting itself
+//! in an endless loop (CON-16).
 
 mod gateways;
 
@@ -13,35 +13,36 @@ use super::model::Config;
 use crate::name::digest;
 pub use gateways::{LoopError, MAX_REQUEST_HOPS};
 
-/// The variable that tells a child process which configurations are in use above it.
+/// The variable that passes the configurations in use above to a child process.
 pub const CHAIN_VARIABLE: &str = "TRUNKLINE_CHAIN";
 
-/// Exit status of a process that refuses its configuration because of its chain: `EX_CONFIG` of
-/// `sysexits.h`. A server that ends with it is not started again by itself, as nothing would change.
+/// Exit status of a process that rejects its configuration because of its chain: `EX_CONFIG` of
+/// `sysexits.h`. A server that exits with it is not restarted, because the result would be the
+/// same.
 pub const MISCONFIGURED_EXIT_STATUS: u8 = 78;
 
-/// The header with ids of processes. In a request: those it has come through. In a response to such a
-/// request: the gateway itself, and the gateways that its servers lead to.
+/// The header with IDs of processes. In a request: the processes that forwarded it. In a response
+/// to such a request: the gateway itself, and the gateways behind its servers.
 pub const CHAIN_HEADER: &str = "trunkline-chain";
 
-/// Most Trunkline processes that may start one another. A gateway of a person over one of a project
-/// over one of a team is three; more than eight is a mistake that makes a new configuration each time.
+/// Maximum number of nested Trunkline processes. The gateways of a user, a project and a team are
+/// three; more than eight are a mistake that creates a new configuration each time.
 pub const MAX_NESTED_PROCESSES: usize = 8;
 
-/// Most ids that are read of one chain: those of [`MAX_NESTED_PROCESSES`] processes with three layers of
-/// configuration each, and a variable of less than 8 KiB.
+/// Maximum number of IDs read from one chain: enough for [`MAX_NESTED_PROCESSES`] processes with
+/// three layers of configuration each, in a variable of less than 8 KiB.
 const MAX_IDS: usize = 64;
 
-/// Most ids of configurations that belong to one process.
+/// Maximum number of configuration IDs of one process.
 const MAX_CONFIGURATION_IDS: usize = 32;
 
-/// How ids of processes start.
+/// The first character of process IDs.
 const PROCESS: char = 'p';
 
 /// The processes and configurations above this process, and this process itself.
 ///
-/// A process passes it to its children in [`CHAIN_VARIABLE`], with the configuration of each child, and
-/// to gateways in [`CHAIN_HEADER`]. Clones are the same process.
+/// A process passes it to its children in [`CHAIN_VARIABLE`], with the configuration of each child,
+/// and to gateways in [`CHAIN_HEADER`]. Clones represent the same process.
 #[derive(Clone, Debug)]
 pub struct Chain(Arc<ChainLinks>);
 
@@ -59,25 +60,25 @@ pub(crate) struct ChainLink {
     configurations: Vec<Box<str>>,
 }
 
-/// A Trunkline process: a random id, and where it runs.
+/// A Trunkline process: a random ID, and its local process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessMark {
     id: Box<str>,
     pub(crate) local: Option<LocalProcess>,
 }
 
-/// A process of this machine. Tells whether the process still runs.
+/// A process of this machine, to check whether it still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalProcess {
-    /// The number of the process.
+    /// The process ID.
     pub(crate) id: i32,
-    /// Clock ticks from boot to its start; 0 where that is not known.
+    /// Clock ticks from boot to its start; 0 if unknown.
     pub(crate) started: u64,
-    /// The namespace in which the number is valid; 0 where there are none.
+    /// The namespace of the process ID; 0 if there is none.
     pub(crate) namespace: u64,
 }
 
-/// Why a configuration is not used.
+/// The reason why a configuration is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainError {
     /// A process above this one uses it.
@@ -108,7 +109,7 @@ impl fmt::Display for ChainError {
 impl std::error::Error for ChainError {}
 
 impl ChainError {
-    /// How to correct it.
+    /// How to fix it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Repeated { .. } => {
@@ -125,7 +126,7 @@ impl ChainError {
 }
 
 impl Default for Chain {
-    /// A process with nothing above it.
+    /// A process without any above it.
     fn default() -> Self {
         Self::new(Vec::new(), None)
     }
@@ -138,8 +139,8 @@ impl Chain {
         Self(Arc::new(ChainLinks { above, own: ProcessMark { id, local } }))
     }
 
-    /// Says whether this process may run a configuration. Every server is started only if it may; a
-    /// program asks before it starts anything, to end with this error.
+    /// Whether this process may run a configuration. Every start of a server checks it; a program
+    /// checks it before it starts anything, to exit with this error.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl Chain {
         self.check_identity(&config.identity)
     }
 
-    /// The same, by the identity of a configuration.
+    /// [`check`](Self::check) by the identity of a configuration.
     pub(crate) fn check_identity(&self, identity: &ConfigIdentity) -> Result<(), ChainError> {
         let above = &self.0.above;
         let is_above = |id: &str| above.iter().any(|link| link.has(id));
@@ -171,7 +172,7 @@ impl Chain {
     }
 }
 
-/// Distinct processes among links. A process may be there more than once, with several registries.
+/// The number of distinct processes. A process with several registries occurs more than once.
 fn depth(links: &[ChainLink]) -> usize {
     let is_same =
         |one: &ChainLink, other: &ChainLink| match (one.process.local, other.process.local) {
@@ -189,7 +190,7 @@ impl ChainLink {
         self.configurations.iter().any(|id| &**id == configuration)
     }
 
-    /// Takes the configurations of another link of the same process.
+    /// Adds the configurations of another link of the same process.
     pub(crate) fn join(&mut self, other: Self) {
         for id in other.configurations {
             if self.configurations.len() < MAX_CONFIGURATION_IDS && !self.has(&id) {
@@ -199,8 +200,8 @@ impl ChainLink {
     }
 }
 
-/// The links of a text that [`Chain::variable`] wrote, within the bound. Anything in it that is no id was
-/// not written by Trunkline and is ignored.
+/// Parses a value that [`Chain::variable`] wrote, up to the limit. Ignores invalid IDs, which
+/// Trunkline did not write.
 pub(crate) fn links(text: &str) -> Vec<ChainLink> {
     let mut links: Vec<ChainLink> = Vec::new();
     for word in text.split(',').map(str::trim).take(MAX_IDS) {
@@ -270,7 +271,7 @@ mod tests {
         chain.check(&parse("x", text).config).map(|()| chain)
     }
 
-    /// A process that another one starts, with the configurations of both.
+    /// A process started by another one, with the configurations of both.
     fn process(above: &Chain, outer: &str, own: &str) -> Result<Chain, ChainError> {
         let variable = above.variable(&parse("x", outer).config.identity);
         admitted(Chain::new(links(&variable), None), own)
@@ -283,7 +284,7 @@ mod tests {
         let child = process(&top, "{}", "{ }").unwrap();
         assert!(matches!(process(&child, "{ }", "{}"), Err(ChainError::Repeated { .. })));
         assert!(admitted(Chain::default(), "{}").is_ok());
-        // A child that was started for another configuration of the same process may have it.
+        // A child started for another configuration of the same process may use it.
         assert!(process(&top, "{ }", "{}").is_ok());
     }
 

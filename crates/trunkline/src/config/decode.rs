@@ -1,5 +1,5 @@
-//! From syntax to typed values: one definition of each object reads it, checks it, and describes
-//! it in the JSON Schema.
+//! Decodes parsed JSON into typed values: one definition of each object decodes it, checks it, and
+//! describes it in the JSON Schema.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) use keywords::words;
 pub(crate) use object::{object_schema, written};
 pub(crate) use values::{AnyValue, NamedValues};
 
-/// A value, where it stands, and where its key stands.
+/// A value, with its span and that of its key.
 #[derive(Clone)]
 pub(crate) struct WithSpan<T> {
     pub(crate) value: T,
@@ -29,19 +29,19 @@ pub(crate) struct WithSpan<T> {
 
 /// A type that can be written in a configuration file.
 pub(crate) trait FromNode: Sized {
-    /// Reads a value. `None` means that it could not be read and that this has been reported.
+    /// Decodes a value. `None` means that this failed, and was reported.
     fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self>;
 
-    /// What may be written, as JSON Schema.
+    /// The JSON Schema of the value.
     fn schema(definitions: &mut Definitions) -> serde_json::Value;
 }
 
-/// An object made by [`written`].
+/// An object defined by [`written`].
 pub(crate) trait RawObject {
-    /// Every spelling of every key.
+    /// All spellings of all keys.
     const KEYS: &'static [&'static str];
 
-    /// The spellings of each key that is a rule, which takes something away from callers.
+    /// The spellings of each key that is a rule, which restricts callers.
     const RULES: &'static [&'static [&'static str]];
 
     /// Whether a key is a rule.
@@ -51,30 +51,30 @@ pub(crate) trait RawObject {
 
     /// The rule that an unknown key was probably meant to be.
     fn near_rule(key: &str) -> Option<&'static str> {
-        // With a budget of its own: many other slips must not make this one harmless.
+        // With a separate work limit: many other misspellings must not make this one go unnoticed.
         let rules = Self::RULES.iter().copied().flatten().copied();
         Suggestions::default().nearest(key, rules)?;
         let near = Suggestions::default().nearest(key, Self::KEYS.iter().copied());
         near.filter(|near| Self::is_rule(near))
     }
 
-    /// How many keys it was written with.
+    /// The number of keys that were written.
     fn key_count(&self) -> usize;
 }
 
-/// The named parts of the JSON Schema.
+/// The named definitions of the JSON Schema.
 pub(crate) type Definitions = serde_json::Map<String, serde_json::Value>;
 
-/// Reads values from one source and collects what is wrong with them.
+/// Decodes values of one source and collects diagnostics.
 pub(crate) struct Decoder<'a> {
     source: &'a Arc<Source>,
     suggestions: &'a mut Suggestions,
     diagnostics: Vec<Diagnostic>,
-    /// The server being read, if one is.
+    /// The server that is being decoded, if any.
     server: Option<ServerName>,
-    /// What is being read, for messages: "`args`", "every item of `args`".
+    /// The subject of messages: "`args`", "every item of `args`".
     subject: String,
-    /// Unknown members of objects that do not keep them themselves.
+    /// Unknown members of objects that do not store them themselves.
     unknown: Vec<ObjectMember>,
 }
 
@@ -94,8 +94,7 @@ impl<'a> Decoder<'a> {
         self.diagnostics
     }
 
-    /// Runs a step in which everything reported is about `server`; says whether it went without
-    /// errors.
+    /// Runs a step whose diagnostics are all about `server`. Also returns whether it had no errors.
     pub(crate) fn within_server<T>(
         &mut self,
         server: &ServerName,
@@ -120,12 +119,12 @@ impl<'a> Decoder<'a> {
         self.diagnostics.iter().skip(count).any(is_error)
     }
 
-    /// Keeps a member that nothing knows.
+    /// Stores an unknown member.
     pub(crate) fn keep(&mut self, member: &ObjectMember) {
         self.unknown.push(member.clone());
     }
 
-    /// Gives up what was kept.
+    /// Takes the stored unknown members.
     pub(crate) fn take_unknown(&mut self) -> Vec<ObjectMember> {
         std::mem::take(&mut self.unknown)
     }
@@ -168,7 +167,7 @@ impl<'a> Decoder<'a> {
     /// Reports that a value has the wrong type.
     pub(crate) fn wrong_type(&mut self, node: &Node, expected: &str) {
         if node.value == Value::Broken {
-            return; // Reported when it was read.
+            return; // The parser reported it.
         }
         let message = format!("{} must be {expected}, not {}", self.subject, node.kind());
         let help = match (&node.value, expected) {
@@ -190,7 +189,7 @@ impl<'a> Decoder<'a> {
         self.push(found.maybe_help(help.map(str::to_owned)));
     }
 
-    /// The members of an object; reports anything else.
+    /// The members of an object; reports any other value.
     pub(crate) fn members<'n>(
         &mut self,
         node: &'n Node,
@@ -203,7 +202,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// Reads something with another subject for messages.
+    /// Runs a step with another subject for messages.
     pub(crate) fn about<T>(&mut self, subject: String, step: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.subject, subject);
         let result = step(self);
@@ -211,7 +210,7 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Reads the value of a key into its place; says whether it could be read.
+    /// Decodes the value of a key into its field. Returns whether that succeeded.
     pub(crate) fn field<T: FromNode>(
         &mut self,
         place: &mut Option<WithSpan<T>>,
@@ -240,8 +239,8 @@ impl<'a> Decoder<'a> {
         self.push(found.label("again here").related(first, "first here"));
     }
 
-    /// Reports a key that is not among those of an object. One that is nearly the name of a rule, or
-    /// another word for one, is an error: without the rule, callers would see more than was meant.
+    /// Reports an unknown key of an object. One that is similar to a rule, or a synonym of one, is
+    /// an error: without the rule, callers would see more than intended.
     pub(crate) fn unknown_key<T: RawObject>(&mut self, member: &ObjectMember) {
         let key = &member.key;
         let message = format!("{} is not a known key here", quoted(&key.text));
@@ -261,17 +260,17 @@ impl<'a> Decoder<'a> {
         self.push(found.maybe_help(help));
     }
 
-    /// Where the errors reported so far stand, for [`ErrorPlaces::any_within`].
+    /// The positions of the errors reported so far, for [`ErrorPlaces::any_within`].
     pub(crate) fn error_places(&self) -> ErrorPlaces {
         ErrorPlaces::of(&self.diagnostics)
     }
 
-    /// Where errors of one code stand.
+    /// The positions of errors of one code.
     pub(crate) fn error_places_of(&self, code: Code) -> ErrorPlaces {
         ErrorPlaces::of(self.diagnostics.iter().filter(|found| found.code == code))
     }
 
-    /// Reports a word that is not one of those allowed.
+    /// Reports an unknown keyword.
     pub(crate) fn unknown_word(&mut self, node: &Node, what: &str, allowed: &[&str]) {
         let Value::String(word) = &node.value else { return };
         let help = self.closest_match(word, allowed.iter().copied());
@@ -282,7 +281,7 @@ impl<'a> Decoder<'a> {
         self.push(found.maybe_help(help));
     }
 
-    /// The subject of messages now.
+    /// The current subject of messages.
     pub(crate) fn subject(&self) -> &str {
         &self.subject
     }
@@ -301,7 +300,7 @@ impl ErrorPlaces {
         Self(places)
     }
 
-    /// Whether an error stands in a member, its key included.
+    /// Whether an error is in a member, including its key.
     pub(crate) fn any_within(&self, member: &ObjectMember) -> bool {
         let (start, end) = (member.key.span.start(), member.value.span.range().end);
         let first = self.0.partition_point(|place| *place < start);
@@ -309,8 +308,8 @@ impl ErrorPlaces {
     }
 }
 
-/// Whether a value may be treated as if its key were left out: it is `null`, which is reported. In
-/// place of a rule it is an error.
+/// Whether a value is `null`, which is reported and treated like a missing key. As the value of a
+/// rule it is an error.
 pub(crate) fn left_out<T: RawObject>(member: &ObjectMember, decoder: &mut Decoder<'_>) -> bool {
     if member.value.value != Value::Null {
         return false;
@@ -327,7 +326,7 @@ pub(crate) fn left_out<T: RawObject>(member: &ObjectMember, decoder: &mut Decode
     true
 }
 
-/// The text of a string node; reports anything else.
+/// The string of a node; reports any other value.
 pub(crate) fn word<'n>(node: &'n Node, decoder: &mut Decoder<'_>) -> Option<&'n str> {
     if let Value::String(text) = &node.value {
         return Some(text);

@@ -1,8 +1,8 @@
-//! Lines of an `envFile`: `NAME=value`, as other hosts write them.
+//! Parses lines of an `envFile`: `NAME=value`, in the format of other hosts.
 
 use super::secret::Secret;
 
-/// The names of the variables that an `envFile` with this text sets.
+/// The names of the variables in an `envFile`.
 pub fn env_file_names(text: &str) -> Vec<Box<str>> {
     text.lines().filter_map(variable_line).map(|(name, _)| name).collect()
 }

@@ -1,5 +1,5 @@
-//! Checks a configuration against its surroundings: values that servers refer to, programs they run,
-//! and what the host offers them. Nothing is started.
+//! Checks a configuration against its environment: references, programs, and modes that the host
+//! supports. Starts nothing.
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::model::{Bundle, BundleMode, Config, Server, Transport};
@@ -9,18 +9,19 @@ use super::resolve::{
 use crate::error::Error;
 use crate::name::BundleName;
 
-/// Answers what [`inspect`] asks about the process and the host around a configuration.
+/// Access to the process and the host for [`inspect`].
 pub trait Inspector: Resolver {
-    /// Why a program could not be started, for the message: "the program `uvx` is in none of the 7
-    /// folders of PATH". Nothing if it could, or if that cannot be told.
+    /// The reason why a program cannot be started, for the message: "the program `uvx` is in none
+    /// of the 7 folders of PATH". `None` if it can, or if that is unknown.
     fn program_problem(&self, program: &ResolvedStdio) -> Option<String>;
 
-    /// Why a program could not be started in its directory, for the message. Nothing if it could.
+    /// The reason why a program cannot be started in its directory, for the message. `None` if it
+    /// can.
     fn directory_problem(&self, _program: &ResolvedStdio) -> Option<String> {
         None
     }
 
-    /// Whether a program is this host with the configuration that is inspected (CON-16).
+    /// Whether a program is this host with the same configuration (CON-16).
     fn is_itself(&self, _program: &ResolvedStdio) -> bool {
         false
     }
@@ -30,14 +31,14 @@ pub trait Inspector: Resolver {
         mode == BundleMode::Direct
     }
 
-    /// The longest message that a server can send, in bytes, which bounds every result.
+    /// The longest message that a server can send, in bytes, which limits every result.
     fn max_message_bytes(&self) -> u64 {
         u64::MAX
     }
 }
 
-/// Reports everything that would keep a configuration from working here. Problems that another
-/// environment may not have are warnings.
+/// Reports every problem that would prevent a configuration from working here. Problems that
+/// another environment may not have are warnings.
 pub fn inspect(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let most = inspector.max_message_bytes();
@@ -84,7 +85,7 @@ fn large_result(whose: &str, wanted: u64, most: u64) -> Diagnostic {
     found.help(format!("write at most {most}"))
 }
 
-/// One server against its surroundings.
+/// Checks one server.
 struct ServerInspection<'i> {
     server: &'i Server,
     inspector: &'i dyn Inspector,
@@ -101,7 +102,7 @@ impl ServerInspection<'_> {
         if let (ResolvedTransport::Stdio(program), Transport::Stdio(written)) =
             (&transport, &self.server.transport)
         {
-            // Which program it is, and where, may depend on what could not be filled in.
+            // The program and its directory may depend on references that could not be resolved.
             let is_known = written.command.as_literal().is_some() && written.cwd.is_none();
             if errors.is_empty() || is_known {
                 found.extend(self.program(program));

@@ -1,26 +1,26 @@
-//! Keys by which people and other hosts write limits: where such a key is not known, it is a limit that
-//! would not be applied (BUN-2).
+//! Recognizes keys that users and other hosts write for limits: an unknown one would be a limit
+//! that is not applied (BUN-2).
 
 use super::jsonc::{Node, ObjectMember, Value};
 
-/// The meaning of a key that is a limit somewhere.
+/// The meaning of a key that some host uses for a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitKeyword {
-    /// The only things that may be used.
+    /// The only items that may be used.
     Allow,
-    /// Things that may not be used.
+    /// Items that may not be used.
     Deny,
-    /// How much may be done.
+    /// The access.
     Access,
-    /// Whether something is taken at its word.
+    /// Whether a server is trusted.
     Trust,
-    /// Whether something is used at all; `true` where the key says that it is.
+    /// Whether an entry is used at all; `true` for keys such as `enabled`.
     Switch(bool),
     /// The only servers or bundles that may be used.
     Scope,
 }
 
-/// Words for what may be used, alone or before `tool`, `tools` or `list`.
+/// Words for allowed items, alone or before `tool`, `tools` or `list`.
 const ALLOWING: &[&str] = &[
     "allow",
     "allowed",
@@ -36,7 +36,7 @@ const ALLOWING: &[&str] = &[
     "available",
 ];
 
-/// Words for what may not be used, alone or before `tool`, `tools` or `list`.
+/// Words for denied items, alone or before `tool`, `tools` or `list`.
 const DENYING: &[&str] = &[
     "deny",
     "denied",
@@ -56,13 +56,13 @@ const DENYING: &[&str] = &[
     "hide",
 ];
 
-/// What may follow those words.
+/// Suffixes of those words.
 const FOLLOWING: &[&str] = &["", "tool", "tools", "toolnames", "list"];
 
-/// Letters of a word in which two may be wrong.
+/// Shortest word in which two misspellings are recognized, in letters.
 const LONG_WORD: usize = 10;
 
-/// Words that are limits also where a letter of them is wrong. Shorter words are too near to others.
+/// Words that are recognized as limits even if misspelt. Shorter words are too similar to others.
 const MISSPELT: &[(&str, LimitKeyword)] = &[
     ("allowed", LimitKeyword::Allow),
     ("allowlist", LimitKeyword::Allow),
@@ -97,7 +97,7 @@ const MISSPELT: &[(&str, LimitKeyword)] = &[
     ("enabled", LimitKeyword::Switch(true)),
 ];
 
-/// Keys under which people group limits that belong one level up.
+/// Keys under which users group limits that belong one level up.
 const GROUPS: &[&str] = &[
     "default",
     "defaults",
@@ -111,10 +111,10 @@ const GROUPS: &[&str] = &[
     "settings",
 ];
 
-/// Keys of JSON Schema that other documents have as well. Any other key with a `$` is a slip.
+/// Keys of JSON Schema that other documents have as well. Any other key with a `$` is a mistake.
 const SCHEMA_KEYS: &[&str] = &["$comment", "$id", "$schema", "$version"];
 
-/// Whether a key is a way to write a comment.
+/// Whether a key is a convention for comments.
 pub(crate) fn is_comment(key: &str) -> bool {
     key.starts_with(['_', '/', '#'])
         || key.eq_ignore_ascii_case("comment")
@@ -122,8 +122,8 @@ pub(crate) fn is_comment(key: &str) -> bool {
 }
 
 impl LimitKeyword {
-    /// The limit that a key means, whatever its capitals and separators, and with a letter or two wrong;
-    /// `None` if it means none.
+    /// The limit that a key stands for, ignoring case and separators and with one or two
+    /// misspellings; `None` if it is not a limit.
     pub(crate) fn of(key: &str) -> Option<Self> {
         if key.starts_with(['_', '/', '#']) {
             return None; // A comment.
@@ -135,7 +135,7 @@ impl LimitKeyword {
 
     fn of_folded(folded: &str) -> Option<Self> {
         let is_one_of = |words: &[&str]| {
-            // `tools-deny` and `tool_allowlist` as well.
+            // Also matches `tools-deny` and `tool_allowlist`.
             let rests = [folded, folded.strip_prefix("tool").unwrap_or(folded)];
             let rests = rests.into_iter().chain(folded.strip_prefix("tools"));
             rests.into_iter().any(|it| {
@@ -152,7 +152,7 @@ impl LimitKeyword {
             "enable" | "enabled" | "isenabled" | "active" | "isactive" => Self::Switch(true),
             "disable" | "disabled" | "isdisabled" | "inactive" => Self::Switch(false),
             "server" | "servers" | "mcpserver" | "mcpservers" | "bundle" | "bundles" => Self::Scope,
-            // `available` and `hide` alone say nothing of tools.
+            // `available` and `hide` alone do not refer to tools.
             "available" | "hide" => return None,
             _ if is_one_of(ALLOWING) => Self::Allow,
             _ if is_one_of(DENYING) => Self::Deny,
@@ -160,8 +160,8 @@ impl LimitKeyword {
         })
     }
 
-    /// One slip in a short word and two in a long one: more is another word, such as `permissionMode`, or
-    /// Zed's `disable_ai`.
+    /// Allows one misspelling in a short word and two in a long one: with more it is another word,
+    /// such as `permissionMode`, or Zed's `disable_ai`.
     fn of_misspelt(folded: &str) -> Option<Self> {
         let is_slip = |word: &str| {
             let slips_allowed = if word.len() < LONG_WORD { 1 } else { 2 };
@@ -171,14 +171,14 @@ impl LimitKeyword {
         MISSPELT.iter().find(|(word, _)| is_slip(word)).map(|(_, limit)| *limit)
     }
 
-    /// The limit that a key means with a value. A switch that is on takes nothing away.
+    /// The limit that a key with a value stands for. A switch that is on limits nothing.
     pub(crate) fn written(key: &str, value: &Node) -> Option<Self> {
         if is_comment(key) {
             return None;
         }
         match (Self::of(key), &value.value) {
             (Some(Self::Switch(is_used)), Value::Bool(value)) if *value == is_used => None,
-            // Names choose servers; anything else is their definition, or a setting of another host.
+            // Names select servers; any other value defines them, or is a setting of another host.
             (Some(Self::Scope), Value::String(_) | Value::Array(_)) => Some(Self::Scope),
             (Some(Self::Scope), _) => None,
             (Some(word), _) => Some(word),
@@ -188,8 +188,8 @@ impl LimitKeyword {
         }
     }
 
-    /// The limit that a member of an object under an unknown key means: any in a group of rules, elsewhere
-    /// only an access rule.
+    /// The limit that a member of an object under an unknown key stands for: any limit in a group
+    /// of rules, elsewhere only an access rule.
     fn nested(group: &str, member: &ObjectMember) -> Option<Self> {
         let limit = Self::of(&member.key.text)?;
         let is_group = GROUPS.iter().any(|it| group.eq_ignore_ascii_case(it));
@@ -199,14 +199,15 @@ impl LimitKeyword {
         (is_group && !is_on || limit == Self::Access && is_access).then_some(limit)
     }
 
-    /// Whether the limit can be meant in an object with these keys. One that defines servers does not choose
-    /// among them.
+    /// Whether the limit can be intended in an object with these keys. An object that defines
+    /// servers does not select among them.
     pub(crate) fn is_possible_among(self, keys: &[&str]) -> bool {
         let is_definition = ["command", "servers"].iter().any(|key| keys.contains(key));
         self != Self::Scope || !is_definition
     }
 
-    /// The key to write instead, of those that are rules of an object, or where the limit belongs.
+    /// The key to write instead, among the rules of an object, or the place where the limit
+    /// belongs.
     pub(crate) fn advice(self, is_rule: impl Fn(&str) -> bool) -> &'static str {
         match self {
             Self::Allow if is_rule("allowTools") => "write `allowTools`",
@@ -229,7 +230,7 @@ impl LimitKeyword {
     }
 }
 
-/// Whether a text is an access rule that limits, in any spelling.
+/// Whether a string is a restricting access rule, in any spelling.
 fn is_access_word(word: &str) -> bool {
     let folded: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
     ["readonly", "readonlystrict"].iter().any(|it| folded.eq_ignore_ascii_case(it))

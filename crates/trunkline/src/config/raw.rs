@@ -1,5 +1,4 @@
-//! The file as written: every key of every dialect, with its place, before it is known what it
-//! means.
+//! The file as written: every key of every dialect, with its span, before validation.
 
 use super::decode::{AnyValue, NamedValues, WithSpan, written};
 use super::keywords::{

@@ -1,5 +1,5 @@
-//! From as written to as meant, for one layer: dialects fall away, mistakes are reported, and what
-//! is left can be merged.
+//! Validates one layer: converts all dialects to one form and reports mistakes, so that layers can
+//! be merged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ pub(crate) use server::{ServerDraft, WholeServer};
 pub(crate) use settings::{NamingLayer, ServerSettingsLayer};
 pub(crate) use transport::usable_url;
 
-/// One layer, checked as far as it can be on its own.
+/// One layer, validated as far as possible without the others.
 pub(crate) struct Layer {
     pub(crate) origin: Origin,
-    /// Why nothing of it may run; absent if it may.
+    /// The reason why its servers are not started, if there is one.
     pub(crate) hold: Option<Arc<ConsentHold>>,
     pub(crate) servers: Vec<LayerServer>,
     pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
@@ -49,15 +49,15 @@ pub(crate) struct Layer {
     pub(crate) unreadable: UnreadableParts,
     pub(crate) naming: NamingLayer,
     pub(crate) behaviour: ServerSettingsLayer,
-    /// Settings for all servers that cannot be read.
+    /// Settings for all servers that cannot be decoded.
     pub(crate) unreadable_settings: Vec<UnreadableSetting>,
-    /// Where the access rule for all servers was written.
+    /// The location of the access rule for all servers.
     pub(crate) access_place: Option<Location>,
     pub(crate) unknown: Vec<UnknownKey>,
 }
 
 impl Layer {
-    /// A layer of which nothing can be read.
+    /// A layer that cannot be parsed at all.
     pub(crate) fn unreadable(origin: Origin) -> Self {
         let mut behaviour = ServerSettingsLayer::default();
         behaviour.limit();
@@ -77,19 +77,19 @@ impl Layer {
     }
 }
 
-/// The parts of a layer that are there and cannot be read. They may take something away from lower
-/// layers, so that nothing below them is used.
+/// The parts of a layer that exist and cannot be decoded. They may restrict lower layers, so
+/// nothing below them is used.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct UnreadableParts {
     pub(crate) servers: bool,
     pub(crate) bundles: bool,
     pub(crate) agents: bool,
-    /// How names are made: patterns of agents may mean other names.
+    /// The naming: with another one, patterns of agents may match other names.
     pub(crate) naming: bool,
 }
 
 impl UnreadableParts {
-    /// Those of a layer of which nothing can be read.
+    /// All parts, for a layer that cannot be parsed at all.
     pub(crate) const ALL: Self = Self { servers: true, bundles: true, agents: true, naming: true };
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct LayerServer {
     pub(crate) draft: ServerDraft,
 }
 
-/// Reads a source into a layer and reports every problem in it.
+/// Decodes a source into a layer, and reports all problems in it.
 pub(crate) fn read_layer(
     source: &Arc<Source>,
     origin: Origin,
@@ -125,7 +125,7 @@ struct LayerReader<'r, 'd> {
     source: &'r Arc<Source>,
     origin: Origin,
     mistakes: Vec<Diagnostic>,
-    /// Whether all of the text could be read.
+    /// Whether all of the source could be parsed.
     is_whole: bool,
 }
 
@@ -157,8 +157,8 @@ impl LayerReader<'_, '_> {
         }
     }
 
-    /// Where the access rule for all servers was written. One that cannot be read, or that may be
-    /// missing from a text with mistakes, is taken for the strictest.
+    /// The location of the access rule for all servers. One that cannot be decoded, or that may be
+    /// missing from a source with syntax errors, is replaced by the strictest.
     fn access_place(
         &mut self,
         root: Option<&Node>,
@@ -184,7 +184,7 @@ impl LayerReader<'_, '_> {
         }
     }
 
-    /// The parts that are there and cannot be read.
+    /// The parts that exist and cannot be decoded.
     fn unreadable_parts(
         &self,
         root: Option<&Node>,
@@ -212,7 +212,7 @@ impl LayerReader<'_, '_> {
         }
     }
 
-    /// Everything unknown that does not belong to a server.
+    /// All unknown members outside of servers.
     fn kept(&mut self, file: &FileEntry) -> Vec<UnknownKey> {
         let mut all = kept(self.source, &file.unknown);
         all.extend(kept(self.source, &self.decoder.take_unknown()));
@@ -233,8 +233,8 @@ impl LayerReader<'_, '_> {
         None
     }
 
-    /// Reports unknown keys at the top: near misses one by one, the rest in one line, because
-    /// the settings file of a whole host has many that are none of our business.
+    /// Reports unknown keys at the top: similar ones individually, the rest in one message, because
+    /// the settings file of a whole host has many unrelated ones.
     fn unknown_keys(&mut self, file: &FileEntry, containers: &Containers<'_>) {
         let mut others = Vec::new();
         for member @ ObjectMember { key, .. } in &file.unknown {
@@ -280,7 +280,7 @@ impl LayerReader<'_, '_> {
         self.decoder.push(found.label("has no effect"));
     }
 
-    /// Reports servers that stand where they are not looked for.
+    /// Reports servers in places that are not read.
     fn servers_elsewhere(&mut self, unknown: &[&ObjectMember]) -> bool {
         let Some((member, message, help)) = unknown.iter().find_map(|member| misplaced(member))
         else {
@@ -342,7 +342,7 @@ impl LayerReader<'_, '_> {
         self.layer_server(named, draft)
     }
 
-    /// Says of the mistakes inside an entry whose they are; says whether there are any.
+    /// Assigns the mistakes inside an entry to its server. Returns whether there are any.
     fn claim_mistakes(&mut self, named: &NamedServer) -> bool {
         let mut claimed = false;
         for mistake in &mut self.mistakes {
@@ -355,7 +355,7 @@ impl LayerReader<'_, '_> {
         claimed
     }
 
-    /// Reports names that occur twice in one file; returns them with their first place.
+    /// Reports names that occur twice in one file; returns them with their first location.
     fn duplicate_servers(&mut self, roots: &[(Dialect, &ServerMap)]) -> HashMap<ServerName, Span> {
         let mut firsts: HashMap<&ServerName, Span> = HashMap::new();
         let mut doubles = HashMap::new();
@@ -398,7 +398,7 @@ fn roots(file: &FileEntry) -> Vec<(Dialect, &ServerMap)> {
     plain.chain(opencode.map(|servers| (Dialect::Opencode, servers))).collect()
 }
 
-/// The members at the top that have a key.
+/// The members at the top with this key.
 fn members<'n>(root: Option<&'n Node>, key: &'n str) -> impl Iterator<Item = &'n ObjectMember> {
     let members = root.map_or(&[][..], |root| match &root.value {
         Value::Object(members) => members,
@@ -407,16 +407,16 @@ fn members<'n>(root: Option<&'n Node>, key: &'n str) -> impl Iterator<Item = &'n
     members.iter().filter(move |member| &*member.key.text == key)
 }
 
-/// Unknown keys that are named in one message.
+/// Maximum number of unknown keys in one message.
 const MAX_NAMED: usize = 8;
 
-/// Whether a value is an object with servers in it.
+/// Whether a value is an object that contains servers.
 fn holds_servers(node: &Node) -> bool {
     let Value::Object(members) = &node.value else { return false };
     members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
 }
 
-/// What is wrong with a member at the top that is, or holds, servers, and what to do about it.
+/// The problem with a member at the top that is a server or contains servers, and a hint.
 fn misplaced<'m>(member: &&'m ObjectMember) -> Option<(&'m ObjectMember, String, &'static str)> {
     let has = |node: &Node, keys: [&str; 2]| keys.iter().any(|key| node.get(key).is_some());
     let name = quoted(&member.key.text);
@@ -456,7 +456,7 @@ fn declared(written: Option<&WithSpan<Vec<WithSpan<InputEntry>>>>) -> Inputs {
     entries.filter_map(input).collect()
 }
 
-/// Members as they were written, for keeping.
+/// Members as written, to preserve them.
 fn kept(source: &Source, members: &[ObjectMember]) -> Vec<UnknownKey> {
     let kept = |member: &ObjectMember| {
         let json = source.text().get(member.value.span.range())?;
@@ -465,7 +465,7 @@ fn kept(source: &Source, members: &[ObjectMember]) -> Vec<UnknownKey> {
     members.iter().filter_map(kept).collect()
 }
 
-/// Where lists of tools were written.
+/// The locations of tool lists.
 fn list_places(
     allow: Option<&WithSpan<AllowList>>,
     deny: Option<&WithSpan<DenyList>>,
@@ -477,7 +477,7 @@ fn list_places(
     }
 }
 
-/// A list of allowed tools with `*` in it allows all, as Copilot CLI writes it.
+/// An allow list that contains `*` allows everything, as in Copilot CLI.
 fn tool_lists(allow: Option<&WithSpan<AllowList>>, deny: Option<&WithSpan<DenyList>>) -> ToolLists {
     let texts = |names: &[WithSpan<Box<str>>]| -> Vec<Box<str>> {
         names.iter().map(|name| name.value.clone()).collect()

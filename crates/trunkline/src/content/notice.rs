@@ -1,4 +1,4 @@
-//! Notices around what an untrusted server says, in the blocks that a model reads (TOOL-10).
+//! Puts notices around content of untrusted servers that a model reads (TOOL-10).
 
 use serde_json::json;
 
@@ -6,29 +6,29 @@ use super::block::{ListForm, ResultKind, is_list, text_block};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
 
-/// Letters of the sign that ends what an untrusted server said.
+/// Letters of the digest that ends the content of an untrusted server.
 pub(super) const SIGN_LENGTH: usize = 16;
 
-/// Media type of a user interface that a host renders and no model reads (MCP Apps).
+/// Media type parameter of a user interface, which a host renders and no model reads (MCP Apps).
 const APP_PROFILE: &str = "profile=mcp-app";
 
-/// How URIs of user interfaces start.
+/// The scheme of URIs of user interfaces.
 const APP_SCHEME: &str = "ui://";
 
-/// Keys of a tool's result in which servers put all they have to say, instead of `content`.
+/// Keys of a tool result that servers use instead of `content`.
 const CONTENT_SUBSTITUTES: [&str; 2] = ["structuredContent", "toolResult"];
 
-/// Whether a result can hold a user interface.
+/// Whether a result can contain a user interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppPages {
-    /// The resources that say so are user interfaces.
+    /// Resources that declare it are user interfaces.
     Declared,
-    /// Nothing is, because no user interface was read.
+    /// It cannot, because no user interface was requested.
     None,
 }
 
 impl AppPages {
-    /// What the result of a request with these parameters can hold.
+    /// Whether the result of a request with these parameters can contain a user interface.
     pub(crate) fn of_params(params: &Raw) -> Self {
         let uri = params.get("uri");
         let is_app =
@@ -37,8 +37,8 @@ impl AppPages {
     }
 }
 
-/// Opening and closing line around a text. The server cannot write the closing one itself, because it
-/// depends on everything before it.
+/// The opening and the closing line around a text. The closing one contains a digest of all of the
+/// text, so the server cannot write it itself.
 pub(super) fn notice(server: &ServerName, text: &str) -> [String; 2] {
     let sign = digest(&[server.as_str().as_bytes(), text.as_bytes()], SIGN_LENGTH);
     let opening = format!(
@@ -47,10 +47,10 @@ pub(super) fn notice(server: &ServerName, text: &str) -> [String; 2] {
     [opening, format!("[{sign}]")]
 }
 
-/// The result of an untrusted server with notices around what a model reads: blocks of their own in the
-/// result of a tool, messages of their own in a prompt, lines of their own in each text of a resource.
-/// Structured content stays as it is, because it has a schema; without content beside it, it is repeated as
-/// text between notices, as lenient clients show it.
+/// Adds notices to the result of an untrusted server, around the content that a model reads: as
+/// separate blocks in the result of a tool, as separate messages in a prompt, as separate lines in
+/// each text of a resource. Structured content stays unchanged, because it has a schema; if there
+/// is no other content, it is repeated as text between notices, as lenient clients show it.
 ///
 /// ```
 /// use trunkline::content::{ResultKind, with_untrusted_notices};
@@ -70,7 +70,7 @@ pub fn with_untrusted_notices(kind: ResultKind, result: &Raw, server: &ServerNam
     with_notices(kind, result, server, AppPages::Declared)
 }
 
-/// The same, for a result that may hold user interfaces or not.
+/// [`with_untrusted_notices`], with `apps` for whether the result can contain user interfaces.
 pub(crate) fn with_notices(
     kind: ResultKind,
     result: &Raw,
@@ -89,8 +89,8 @@ pub(crate) fn with_notices(
     array(&items).map_or_else(|| result.clone(), |items| result.with(form.key(), &items))
 }
 
-/// The list of a result. A server that writes something else there is read as lenient clients read it, so
-/// that the shape of a result is no way around the notices.
+/// The list of a result. Another value in its place is interpreted as lenient clients do, so that
+/// the shape of a result cannot bypass the notices.
 fn list_of(form: ListForm, result: &Raw) -> Option<Raw> {
     let written = result.get(form.key()).filter(|value| !value.is_null());
     let item = match written {
@@ -105,7 +105,7 @@ fn list_of(form: ListForm, result: &Raw) -> Option<Raw> {
     array(item.as_slice())
 }
 
-/// A value in the place of a list, as the only item of it.
+/// The only item of a list, from a value in the place of the list.
 fn as_item(form: ListForm, value: Raw) -> Raw {
     if value.is_object() {
         return value;
@@ -118,13 +118,13 @@ fn as_item(form: ListForm, value: Raw) -> Raw {
     }
 }
 
-/// The text of a tool's result without content.
+/// The text of a tool result without content.
 fn substitute(result: &Raw) -> Option<String> {
     let values = CONTENT_SUBSTITUTES.into_iter().filter_map(|key| result.get(key));
     values.filter(|value| !value.is_null()).map(|value| words(&value)).next()
 }
 
-/// A text, or any other value as it is written.
+/// The string, or the JSON of any other value.
 fn words(value: &Raw) -> String {
     value.as_str().unwrap_or_else(|| value.text().into()).into_owned()
 }
@@ -138,13 +138,13 @@ fn array(items: &[Raw]) -> Option<Raw> {
     Raw::from_text(&format!("[{}]", texts.join(","))).ok()
 }
 
-/// Items between an opening and a closing one.
+/// The items of a list between two notices.
 fn around(server: &ServerName, list: &Raw, item: impl Fn(&str) -> Raw) -> Vec<Raw> {
     let [opening, closing] = notice(server, list.text()).map(|text| item(&text));
     std::iter::once(opening).chain(list.items()).chain([closing]).collect()
 }
 
-/// One of the contents of a resource, with lines around its text.
+/// One of the contents of a resource, with notices around its text.
 fn text_with_notice(server: &ServerName, item: &Raw, apps: AppPages) -> Raw {
     if !item.is_object() {
         return text_with_notice(server, &as_item(ListForm::Contents, item.clone()), apps);
@@ -158,8 +158,8 @@ fn text_with_notice(server: &ServerName, item: &Raw, apps: AppPages) -> Raw {
     item.with("text", &Raw::from_string(&format!("{opening}\n{text}\n{closing}")))
 }
 
-/// Whether a resource is a user interface: by its type and by its URI, because any server can declare a
-/// type.
+/// Whether a resource is a user interface: by its media type and its URI, because any server can
+/// declare a media type.
 fn is_app_page(item: &Raw) -> bool {
     let [media_type, uri] = item.get_all(["mimeType", "uri"]);
     let has = |value: Option<Raw>, test: &dyn Fn(&str) -> bool| {
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// A server says itself under which URI and type it sends something.
+    /// The server chooses the URI and the media type in a result.
     #[test]
     fn a_user_interface_is_one_only_where_one_was_read() {
         let page = r#"{"contents":[{"uri":"ui://c","mimeType":"text/html;profile=mcp-app","text":"<p>"}]}"#;

@@ -1,19 +1,18 @@
-//! Addresses in a result, as its reader knows them.
+//! Replaces the upstream URIs in a result with exposed ones.
 
 use crate::item::app_links;
 use crate::message::Raw;
 
-/// How deep results are looked into that hold others, as that of a task does. The protocol has no
-/// deeper ones.
+/// Maximum depth of results inside results, such as that of a task. The protocol has no deeper
+/// ones.
 const MAX_NESTING: usize = 2;
 
-/// A result with the addresses of resources in it as callers know them, so that they can follow
-/// them: of links, of resources in blocks and in messages of prompts, of what was read, of views of MCP
-/// Apps, and of messages in requests of the server. The parameters of `sampling/createMessage` are like a
-/// result.
+/// Replaces the URIs of resources in a result with exposed ones, so that callers can follow them:
+/// in links, in resources of blocks and of prompt messages, in the contents of a read, in links to
+/// MCP Apps views, and in messages of server requests. Also works on the parameters of
+/// `sampling/createMessage`, which have the same structure.
 ///
-/// `exposed` says what callers call an address of the server, if not as the server does. Every other
-/// byte stays.
+/// `exposed` returns the exposed form of an upstream URI, if it differs. Every other byte stays.
 ///
 /// ```
 /// use trunkline::content::rewrite_uris;
@@ -24,7 +23,7 @@ const MAX_NESTING: usize = 2;
 /// let known = rewrite_uris(&result, &|uri| Some(format!("trunkline://s/{uri}")));
 /// assert_eq!(
 ///     known.text(),
-///     r#"{"content": [ {"type":"resource_link","uri":"trunkline://s/x://a"}, {"type":"text","text":"x://a"} ]}"#
+/// r#"{"content": [ {"type":"resource_link","uri":"trunkline://s/x://a"}, {"type":"text","text":"x://a"} ]}"#
 /// );
 /// assert_eq!(rewrite_uris(&result, &|_| None), result);
 /// ```
@@ -38,8 +37,8 @@ pub fn rewrite_uris(result: &Raw, exposed: &dyn Fn(&str) -> Option<String>) -> R
     if edits.is_empty() { result.clone() } else { result.replace_slices(&edits) }
 }
 
-/// Every address in a result, as it is written there: under keys that are there twice as well, since
-/// readers disagree on which of them counts.
+/// All URIs in a result, as slices of it. Includes duplicate keys, because parsers disagree on
+/// which of them counts.
 fn uris(result: &Raw) -> Vec<Raw> {
     let mut found = Vec::new();
     of_result(result, MAX_NESTING, &mut found);
@@ -57,9 +56,9 @@ fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
                 let contents = messages.iter().flat_map(|message| message.get_alike(["content"]));
                 contents.for_each(|(_, content)| of_blocks(&content, depth, found));
             }
-            // That of a task.
+            // The result of a task.
             3 if depth > 0 => of_result(&value, depth - 1, found),
-            // Requests of the server, of which those for sampling have messages.
+            // Input requests; those for sampling contain messages.
             4 if depth > 0 => {
                 let requests = value.members();
                 let params = requests.iter().flat_map(|(_, request)| request.get_alike(["params"]));
@@ -71,7 +70,7 @@ fn of_result(result: &Raw, depth: usize, found: &mut Vec<Raw>) {
     found.extend(app_links(result));
 }
 
-/// The addresses in one block, or in a list of them.
+/// The URIs in one block, or in a list of blocks.
 fn of_blocks(content: &Raw, depth: usize, found: &mut Vec<Raw>) {
     of_block(content, depth, found);
     content.items().iter().for_each(|block| of_block(block, depth, found));
@@ -116,7 +115,7 @@ mod tests {
         assert_eq!(rewrite_uris(&Raw::from_text(result).unwrap(), &known).text(), expected);
     }
 
-    /// Readers disagree on which of two keys counts: no address is passed over for that.
+    /// Parsers disagree on which of two duplicate keys counts, so the URIs of both are found.
     #[test]
     fn addresses_are_found_wherever_a_reader_may_find_them() {
         let link = r#"{"type":"resource_link","uri":"x://a"}"#;

@@ -1,4 +1,4 @@
-//! Files that any user may have written: regular files only, of a limited size.
+//! Reads files that any user may have written: regular files only, of a limited size.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::ownership;
 use crate::config::{FileRefusal, MAX_SOURCE_BYTES};
 
-/// Reads a file, at most one byte more than [`MAX_SOURCE_BYTES`]: a parser reports that as too large.
+/// Reads a file, at most one byte more than [`MAX_SOURCE_BYTES`], which parsers report as too
+/// large.
 ///
 /// # Errors
 ///
@@ -42,14 +43,14 @@ pub fn unsafety(path: &Path) -> Option<String> {
     }
 }
 
-/// Whether a file is inside a directory, with links resolved. For a file that does not exist, its parent
-/// directory counts.
+/// Whether a file is inside a directory, with links resolved. For a file that does not exist, its
+/// parent directory counts.
 pub fn is_within(folder: &Path, path: &Path) -> bool {
     place(path).and_then(|place| Ok(place.starts_with(fs::canonicalize(folder)?))).unwrap_or(false)
 }
 
-/// The path of a file with links resolved. For a file that does not exist, those of its parent directory
-/// are.
+/// The path of a file with links resolved. For a file that does not exist, those of its parent
+/// directory are resolved.
 ///
 /// # Errors
 ///
@@ -61,10 +62,11 @@ pub fn place(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// The path of a file with links resolved, which must be inside a directory or one of the listed files.
+/// The path of a file with links resolved, which must be inside a directory or one of the listed
+/// files.
 ///
-/// Listed paths are compared as they are: they were shown when the user consented, and a link that was
-/// created since would make them other files.
+/// Listed paths are compared unresolved: they were shown when the user consented, and a link that
+/// was created since would turn them into other files.
 ///
 /// # Errors
 ///

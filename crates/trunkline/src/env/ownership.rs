@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::FileRefusal;
 
-/// Symbolic links that are followed; the kernel follows as many.
+/// Maximum number of symbolic links followed, the same as in the kernel.
 const MAX_LINKS: usize = 40;
 
 const WRITABLE_BY_GROUP: u32 = 0o020;

@@ -1,20 +1,20 @@
-//! Digests of tool definitions: what two definitions are compared by, also when one is long gone.
+//! Digests of tool definitions, to compare definitions that are no longer in memory.
 
 use ring::digest::{SHA256, digest};
 
 use crate::message::Raw;
 
-/// The key that marks an argument which is repeated in a header. Such marks are between the host and the
-/// server, and no part of what a caller is shown.
+/// The key that marks an argument that is mirrored in a header. Marks concern the host and the
+/// server, and callers do not see them.
 pub(crate) const HEADER_MARK: &str = "x-mcp-header";
 
-/// Levels of a definition in which the order of members makes no difference and marks are left out. What
-/// is deeper counts byte for byte: arguments that go into headers are less deep, and each level is read
+/// Depth of a definition up to which the order of members is ignored and header marks are left out.
+/// Deeper parts count byte for byte: arguments in headers are less deep, and each level is parsed
 /// again.
 const MAX_SORTED_DEPTH: usize = 40;
 
-/// Digest of the definition of a tool. It is the same for definitions that differ only in the order of
-/// members, in white space between values, and in marks of arguments that go into headers.
+/// Digest of the definition of a tool. Definitions that differ only in the order of members, in
+/// white space between values, and in header marks have the same digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DefinitionDigest([u8; 32]);
 
@@ -29,7 +29,7 @@ impl DefinitionDigest {
     }
 }
 
-/// A place in the definition of a tool, as far as marks are concerned.
+/// A part of a tool definition, by whether header marks can occur in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DefinitionPart {
     /// The definition itself.
@@ -43,7 +43,7 @@ enum DefinitionPart {
 }
 
 impl DefinitionPart {
-    /// The place of what is under a key here.
+    /// The part under a key of this one.
     fn under(self, key: &str) -> Self {
         match self {
             Self::Tool if key == "inputSchema" => Self::Schema,
@@ -53,7 +53,7 @@ impl DefinitionPart {
         }
     }
 
-    /// The place of the items of an array here.
+    /// The part of the items of an array in this one.
     fn of_items(self) -> Self {
         match self {
             Self::Schema | Self::Properties => Self::Schema,
@@ -62,8 +62,8 @@ impl DefinitionPart {
     }
 }
 
-/// Writes a value in the form that is digested. Scalars stay as they were written: a tree would make one
-/// of numbers that differ, and cannot be had of all definitions.
+/// Writes a value in canonical form. Scalars stay as written: parsing would make different numbers
+/// equal, and fails for some definitions.
 fn write(value: &Raw, place: DefinitionPart, depth: usize, form: &mut Vec<u8>) {
     let is_array = value.text().starts_with('[');
     if depth >= MAX_SORTED_DEPTH || !(value.is_object() || is_array) {
@@ -87,7 +87,7 @@ fn write(value: &Raw, place: DefinitionPart, depth: usize, form: &mut Vec<u8>) {
     form.push(b'}');
 }
 
-/// Writes bytes with their number, so that what moves from one part to the next makes a difference.
+/// Writes bytes with their length, so that bytes that move to the next part change the digest.
 fn write_bytes(bytes: &[u8], form: &mut Vec<u8>) {
     form.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     form.extend_from_slice(bytes);
@@ -175,7 +175,7 @@ mod tests {
         assert!(!are_same(&destructive, &tool(&plain)));
     }
 
-    /// Definitions that cannot become trees, and those that make the same tree, are not the same.
+    /// Definitions that `serde_json::Value` cannot represent, or parses to the same value, differ.
     #[test]
     fn definitions_that_cannot_become_trees_are_compared_as_they_were_written() {
         let with = |description: &str, extra: &str| {

@@ -1,4 +1,4 @@
-//! Short digests of texts, identical on all machines and in all versions.
+//! Short digests of strings, identical on all machines and in all versions.
 
 use ring::digest::{Context, SHA256};
 

@@ -50,16 +50,16 @@ pub struct NameRequest<'n> {
 pub struct AssignedName {
     /// The exposed name.
     pub name: ExposedName,
-    /// Why it is not prefix, separator and upstream name.
+    /// The reason why it is not prefix, separator and upstream name.
     pub adjusted: Option<NameAdjustment>,
 }
 
-/// Why a name is not prefix, separator and upstream name.
+/// The plain name, and the reason why it is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAdjustment {
     /// The plain name: prefix, separator and upstream name, of any length.
     pub plain: Box<str>,
-    /// Why it is not used.
+    /// The reason why it is not used.
     pub reason: AdjustmentReason,
 }
 
@@ -79,7 +79,7 @@ pub enum AdjustmentReason {
 }
 
 impl AdjustmentReason {
-    /// Whether the plain name could mean another item.
+    /// Whether the plain name could refer to another item.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Foreign(_) | Self::Reserved | Self::Clash)
     }
@@ -125,15 +125,14 @@ struct NameDraft<'n> {
     own: String,
     fidelity: Fidelity,
     name: String,
-    /// The plain name and why it is not used.
+    /// The plain name, and the reason why it is not used.
     adjusted: Option<NameAdjustment>,
     /// Number of times that the digest was lengthened.
     attempt: usize,
 }
 
 impl NameAssignment<'_> {
-    /// Finds names that several drafts have, and changes some of them. Returns whether there were
-    /// any.
+    /// Resolves collisions by changing some of the names. Returns whether there were any.
     fn settle(&mut self) -> bool {
         let mut holders: HashMap<&str, Vec<usize>> = HashMap::with_capacity(self.drafts.len());
         for (index, draft) in self.drafts.iter().enumerate() {
@@ -166,7 +165,7 @@ fn colliding(drafts: &[NameDraft<'_>], holders: &[usize]) -> Vec<usize> {
         holders.iter().copied().filter(|index| drafts[*index].adjusted.is_some()).collect();
     let others = holders.iter().copied().filter(|index| drafts[*index].adjusted.is_none());
     match with_digest.len() {
-        // A plain name that equals one with a digest is no accident, so the plain one changes.
+        // A plain name that equals one with a digest is no coincidence, so the plain one changes.
         1 => others.collect(),
         2.. => holders.to_vec(),
         0 => {

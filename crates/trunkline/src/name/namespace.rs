@@ -18,7 +18,7 @@ const MIN_LENGTH: usize = 2 * DIGEST;
 /// Options for exposed names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameOptions {
-    /// Text between the prefix of a server and the upstream name.
+    /// The string between the prefix of a server and the upstream name.
     pub separator: Box<str>,
     /// Maximum length of a name.
     pub max_length: usize,
@@ -32,10 +32,10 @@ impl Default for NameOptions {
     }
 }
 
-/// How much of a text a sanitized name keeps.
+/// How much of a string a sanitized name keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fidelity {
-    /// The unchanged text.
+    /// The unchanged string.
     Verbatim,
     /// Some characters are replaced.
     Mapped,
@@ -43,7 +43,7 @@ pub(super) enum Fidelity {
     Lost,
 }
 
-/// Sanitizes a text for names: every run of invalid characters becomes one `_`.
+/// Sanitizes a string for names: every run of invalid characters becomes one `_`.
 pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
     if text.chars().all(fits) && !text.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn sanitised(text: &str) -> (String, Fidelity) {
     (clean, if readable { Fidelity::Mapped } else { Fidelity::Lost })
 }
 
-/// The first bytes of a text, at most `length`.
+/// The first bytes of a string, at most `length`.
 pub(super) fn head(text: &str, length: usize) -> &str {
     text.split_at_checked(text.floor_char_boundary(length)).map_or(text, |(head, _)| head)
 }
@@ -157,7 +157,7 @@ impl Namespaces {
         self.spaces.len() > 1
     }
 
-    /// Text between a prefix and the upstream name.
+    /// The string between a prefix and the upstream name.
     pub fn separator(&self) -> &str {
         &self.options.separator
     }
@@ -205,7 +205,7 @@ impl Namespaces {
     pub(super) fn other_owner(&self, plain: &str, start: &str) -> Option<&ServerName> {
         let longer = self.lengths.iter().take_while(|length| **length > start.len());
         longer.filter(|length| **length < plain.len()).find_map(|length| {
-            // The name is arbitrary text: a prefix length may fall inside a character.
+            // The name is an arbitrary string: a prefix length may fall inside a character.
             let candidate = plain.get(..*length)?;
             // Hashing is expensive; most lengths do not end at a separator.
             candidate.ends_with(&*self.options.separator).then(|| self.owners.get(candidate))?

@@ -1,5 +1,4 @@
-//! Patterns of names: `*` stands for any characters, `!` takes away, the last that matches counts
-//! (TOOL-6).
+//! Patterns of names: `*` matches any characters, `!` excludes, the last match decides (TOOL-6).
 
 use std::fmt;
 
@@ -22,8 +21,8 @@ pub struct NamePattern {
     pieces: PatternPieces,
 }
 
-/// Which pairs of neighbouring characters a text has, roughly: most patterns that do not match a
-/// name have a pair that the name has not, and comparing pairs takes no time.
+/// A Bloom filter of the pairs of adjacent characters in a string. Most patterns that do not match
+/// a name have a pair that the name lacks, and comparing the sets is cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CharacterPairs(u128);
 
@@ -31,19 +30,19 @@ impl CharacterPairs {
     pub(crate) fn of(text: &str) -> Self {
         let pair = |pair: &[u8]| {
             let number = u64::from(pair[0]) << 8 | u64::from(pair[1]);
-            // The upper bits of a product with an odd number are well mixed.
+            // The upper bits of a product with an odd constant are well mixed.
             1 << (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57)
         };
         Self(text.as_bytes().windows(2).map(pair).fold(0, |all, bit: u128| all | bit))
     }
 
-    /// Whether a text with these pairs may hold one with those.
+    /// Whether a string with these pairs may contain one with the other pairs.
     pub(crate) fn may_hold(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 }
 
-/// What stands between the stars of a pattern; one piece if there is no star.
+/// The literals between the stars of a pattern; one literal if there is no star.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PatternPieces(Vec<Box<str>>);
 
@@ -51,7 +50,8 @@ impl PatternPieces {
     pub(crate) fn new<'p>(pieces: impl IntoIterator<Item = &'p str>) -> Self {
         let pieces: Vec<&str> = pieces.into_iter().collect();
         let last = pieces.len().saturating_sub(1);
-        // An empty piece in the middle matches anywhere; templates of a server may have thousands of them.
+        // An empty literal in the middle matches anywhere; templates of a server may have
+        // thousands.
         let is_kept =
             |(place, piece): &(usize, &str)| *place == 0 || *place == last || !piece.is_empty();
         let kept = pieces.into_iter().enumerate().filter(is_kept);
@@ -62,22 +62,22 @@ impl PatternPieces {
         CharacterPairs(self.0.iter().fold(0, |all, piece| all | CharacterPairs::of(piece).0))
     }
 
-    /// The start of every text that matches.
+    /// The prefix of every string that matches.
     pub(crate) fn start(&self) -> &str {
         self.0.first().map_or("", |first| first)
     }
 
-    /// How many there are.
+    /// The number of literals.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many bytes are given.
+    /// The total length of the literals, in bytes.
     pub(crate) fn given(&self) -> usize {
         self.0.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Whether a text that starts so may match.
+    /// Whether a string with this prefix may match.
     pub(crate) fn may_match(&self, start: &str) -> bool {
         match &*self.0 {
             [] => false,
@@ -86,20 +86,22 @@ impl PatternPieces {
         }
     }
 
-    /// Whether a text has all pieces in their order, the first at its start and the last at its end.
+    /// Whether a string contains all literals in their order, the first at its start and the last
+    /// at its end.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
         let Some((last, middle)) = rest.split_last() else { return **first == *text };
-        // Comparing nothing is left out: with an address that means nothing it takes a processor
-        // longer than anything else here.
+        // Skips empty literals: comparing through a dangling pointer was the slowest step here.
         let after = if first.is_empty() { Some(text) } else { text.strip_prefix(&**first) };
         let Some(mut text) = after else { return false };
-        // Every piece takes its room: a template of a thousand pieces is not looked for in a short text.
+        // A string shorter than all literals together cannot match, so a template of a thousand
+        // literals is not searched for.
         if !middle.is_empty() && self.given() > first.len() + text.len() {
             return false;
         }
         for piece in middle {
-            // The first place is as good as any: it leaves the most for what follows.
+            // The first occurrence is the best one: it leaves the most for the literals that
+            // follow.
             let Some((_, after)) = text.split_once(&**piece) else { return false };
             text = after;
         }
@@ -107,18 +109,18 @@ impl PatternPieces {
     }
 }
 
-/// Why a text is no pattern.
+/// The reason why a string is not a valid pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidPattern {
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
-    /// It has a `?`.
+    /// It contains a `?`.
     QuestionMark,
-    /// It has two stars in a row.
+    /// It contains two stars in a row.
     DoubleStar,
-    /// It has a `!` that is not at its start, or two of them.
+    /// It contains a `!` that is not at its start, or two of them.
     Exclamation,
-    /// It has a `!`, in a list that is not made of inclusions and exclusions.
+    /// It contains a `!`, in a list that has no exclusions.
     Exclusion,
     /// It begins or ends with white space.
     WhiteSpace,
@@ -146,7 +148,7 @@ impl fmt::Display for InvalidPattern {
 impl std::error::Error for InvalidPattern {}
 
 impl NamePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self, InvalidPattern> {
         let text = text.trim();
         let (excludes, body) = match text.strip_prefix('!') {
@@ -167,8 +169,8 @@ impl NamePattern {
         }
     }
 
-    /// Reads an entry of `allowTools` or `denyTools`: a tool or prompt in its server's own name, or the
-    /// URI or URI template of a resource. `*` stands for any characters; there are no exclusions.
+    /// Parses an entry of `allowTools` or `denyTools`: the upstream name of a tool or prompt, or
+    /// the URI or URI template of a resource. `*` matches any characters; there are no exclusions.
     ///
     /// ```
     /// use trunkline::name::NamePattern;
@@ -186,7 +188,7 @@ impl NamePattern {
         if text.contains("**") {
             return Err(InvalidPattern::DoubleStar);
         }
-        // `?` and `!` have a meaning of their own in a URI.
+        // `?` and `!` are ordinary characters of a URI.
         if is_uri(text) {
             let pieces = PatternPieces::new(text.split('*'));
             return Ok(Self { text: text.into(), excludes: false, pieces });
@@ -202,12 +204,12 @@ impl NamePattern {
         &self.text
     }
 
-    /// Whether what it matches is taken away.
+    /// Whether it excludes the names that it matches.
     pub fn excludes(&self) -> bool {
         self.excludes
     }
 
-    /// The one name it stands for, if it has no star.
+    /// The only name that it matches, if it has no star.
     pub fn plain_name(&self) -> Option<&str> {
         match &*self.pieces.0 {
             [name] => Some(name),
@@ -215,12 +217,12 @@ impl NamePattern {
         }
     }
 
-    /// The pairs that every name has that it matches.
+    /// The character pairs of every name that it matches.
     pub(crate) fn pairs(&self) -> CharacterPairs {
         self.pieces.pairs()
     }
 
-    /// Whether it may match a name that starts so.
+    /// Whether it may match a name with this prefix.
     pub(crate) fn may_match(&self, start: &str) -> bool {
         self.pieces.may_match(start)
     }
@@ -230,12 +232,12 @@ impl NamePattern {
         self.pieces.matches(name)
     }
 
-    /// Whether an entry of a list is a URI or a URI template, and not the name of a tool or a prompt.
+    /// Whether a list entry is a URI or a URI template, and not the name of a tool or a prompt.
     pub(crate) fn is_uri(&self) -> bool {
         is_uri(&self.text)
     }
 
-    /// The same in small letters, to be compared with spellings of URIs.
+    /// The pattern in lowercase, for comparison with spellings of URIs.
     pub(crate) fn in_small_letters(&self) -> Self {
         let pieces =
             PatternPieces(self.pieces.0.iter().map(|it| it.to_lowercase().into()).collect());
@@ -243,7 +245,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a text is a URI or a URI template.
+/// Whether a string is a URI or a URI template.
 fn is_uri(text: &str) -> bool {
     text.contains('{') || scheme(text).is_some()
 }
@@ -285,7 +287,7 @@ mod tests {
         }
     }
 
-    /// The meaning of a pattern, without any cleverness.
+    /// A reference implementation of matching.
     fn slowly(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern.split_first(), name.split_first()) {
             (None, None) => true,

@@ -1,4 +1,4 @@
-//! The scheme of a URI.
+//! Parses the scheme of a URI.
 
 /// Whether a scheme is `http` or `https`. Clients may fetch such a URI themselves, and a link with
 /// it need not refer to a resource of a server.

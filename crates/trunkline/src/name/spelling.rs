@@ -1,18 +1,18 @@
-//! Spellings of URIs that a server may take for the same, and URI templates to compare them with.
+//! Spellings of URIs that a server may treat as equal, and URI templates to match them with.
 
 use std::borrow::Cow;
 
 use super::pattern::PatternPieces;
 
-/// Stands for an expression of a URI template while the rest of it is normalised.
+/// Replaces an expression of a URI template while the rest of it is normalised.
 const EXPRESSION: &str = "\u{fffc}";
 
-/// A URI in the spellings that a server may take for the same: what is hidden under one of them
-/// must not be had under another.
+/// The spellings of a URI that a server may treat as equal: a resource that is hidden under one of
+/// them must not be readable under another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UriSpellings {
     whole: Box<str>,
-    /// Without what is asked of it, and without parameters of its parts. Absent if that is the same.
+    /// Without the query and without parameters of path segments; `None` if that is the same.
     path: Option<Box<str>>,
 }
 
@@ -30,7 +30,7 @@ impl UriSpellings {
         Self { whole: whole.into(), path }
     }
 
-    /// The normalised forms: of the whole URI, and of its path if that is another.
+    /// The normalised forms: of the whole URI, and of its path if that differs.
     pub(crate) fn forms(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.whole).chain(self.path.as_deref())
     }
@@ -40,35 +40,35 @@ impl UriSpellings {
         &self.whole
     }
 
-    /// Whether a URI may be meant whose normalised form this is.
+    /// Whether a URI with this normalised form may be the same.
     pub(crate) fn include(&self, normal_form: &str) -> bool {
         self.forms().any(|form| form == normal_form)
     }
 
-    /// Whether the URI may be one that a URI template produces. An expression may stand for anything.
+    /// Whether a URI template may produce the URI. An expression matches anything.
     pub(crate) fn fit(&self, template: &TemplateForm) -> bool {
         self.include(&template.plain) || self.forms().any(|form| template.pieces.matches(form))
     }
 
-    /// The spelling that keeps the query, with one to three slashes after the scheme.
+    /// The spellings that keep the query, with one to three slashes after the scheme.
     pub(crate) fn written_whole(&self) -> Vec<String> {
         with_slashes(&self.whole)
     }
 
-    /// The spellings as people write URIs, for patterns: with one to three slashes after the scheme.
+    /// The spellings to match patterns with: with one to three slashes after the scheme.
     pub(crate) fn written(&self) -> Vec<String> {
         self.forms().flat_map(with_slashes).collect()
     }
 }
 
-/// A URI template in the forms that URIs and their spellings are compared with.
+/// A URI template, prepared for matching with URIs and their spellings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TemplateForm {
-    /// The text between the expressions, as it was written.
+    /// The literals between the expressions, as written.
     own: PatternPieces,
-    /// The normalised text between the expressions.
+    /// The normalised literals between the expressions.
     pieces: PatternPieces,
-    /// The normalised text without the expressions, which may stand for nothing.
+    /// The normalised template without the expressions, which may expand to nothing.
     plain: Box<str>,
 }
 
@@ -80,17 +80,17 @@ impl TemplateForm {
         Self { own: own_pieces(template), pieces, plain }
     }
 
-    /// The text between the expressions, as it was written. Every expression may stand for anything.
+    /// The literals between the expressions, as written. Every expression matches anything.
     pub(crate) fn own(&self) -> &PatternPieces {
         &self.own
     }
 
-    /// The normalised text between the expressions.
+    /// The normalised literals between the expressions.
     pub(crate) fn pieces(&self) -> &PatternPieces {
         &self.pieces
     }
 
-    /// The normalised text without the expressions.
+    /// The normalised template without the expressions.
     pub(crate) fn plain(&self) -> &str {
         &self.plain
     }
@@ -117,7 +117,7 @@ fn own_pieces(template: &str) -> PatternPieces {
     PatternPieces::new(pieces)
 }
 
-/// A URI template with something else in place of each expression.
+/// Replaces each expression of a URI template.
 fn expressions_replaced(template: &str, replacement: &str) -> String {
     let mut replaced = String::with_capacity(template.len());
     let mut rest = template;
@@ -131,17 +131,17 @@ fn expressions_replaced(template: &str, replacement: &str) -> String {
     replaced
 }
 
-/// A URI for comparing: spellings that a server may take for the same become the same.
+/// Normalises a URI, so that spellings that a server may treat as equal become equal.
 pub(crate) fn normalised(uri: &str) -> String {
     let decoded = percent_decoded(uri).to_lowercase();
-    // For some a text ends there.
+    // Some servers treat a NUL as the end of the string.
     let decoded = decoded.split('\0').next().unwrap_or_default().trim();
     let path = decoded.split_once('#').map_or(decoded, |(path, _)| path).trim_end_matches('?');
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split(['/', '\\']) {
         match segment {
             "" | "." => {}
-            // The first is the scheme.
+            // The first segment is the scheme.
             ".." => segments.truncate(segments.len().saturating_sub(1).max(1)),
             other => segments.push(other),
         }
@@ -149,8 +149,8 @@ pub(crate) fn normalised(uri: &str) -> String {
     segments.join("/")
 }
 
-/// A text in which nothing is left to decode, in one pass: some servers decode twice, and so may
-/// something before them. A byte that completes an escape takes its place.
+/// Decodes all percent escapes in one pass, including escapes of escapes: some servers decode
+/// twice, and so may a proxy before them. A byte that completes an escape replaces it.
 fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(normalised("x:/../../a"), "x:/a");
     }
 
-    /// However often an escape is escaped, one pass finds what is meant.
+    /// However often an escape is escaped, one pass decodes it.
     #[test]
     fn escapes_of_escapes_are_decoded_in_one_pass() {
         for (text, expected) in [

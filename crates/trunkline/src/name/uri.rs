@@ -1,49 +1,49 @@
-//! Addresses of resources: as the server gave them, or in a form that says whose they are.
+//! URIs of resources: the upstream URI, or a qualified one that contains the name of the server.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::ServerName;
 
-/// What an address in the form that says whose it is starts with.
+/// The prefix of qualified URIs.
 const SCHEME: &str = "trunkline://";
 
-/// The scheme of views of MCP Apps. Hosts take no other, so that URIs of it keep it in the form that says
-/// whose they are: `ui://trunkline/SERVER/ui://…`.
+/// The scheme of MCP Apps views. Hosts accept no other, so the qualified form keeps it:
+/// `ui://trunkline/SERVER/ui://…`.
 const APP_SCHEME: &str = "ui://";
 
-/// The prefix of such a URI in the form that says whose it is.
+/// The prefix of qualified URIs of MCP Apps views.
 const APP_PREFIX: &str = "ui://trunkline/";
 
-/// Longest address of a resource, in bytes: as long as the longest that common HTTP servers take.
-/// Longer ones are set aside in lists, and refused in requests before any work is done on them.
+/// Longest URI of a resource, in bytes: the longest that common HTTP servers accept. Lists omit
+/// longer ones; requests with them are rejected before any work is done on them.
 pub const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// When an address is put into the form that says whose it is.
+/// When URIs are qualified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QualifyUris {
-    /// Where two servers have the same.
+    /// Where two servers have the same URI.
     #[default]
     WhereNeeded,
     /// Always.
     Always,
 }
 
-/// An address that a server claims.
+/// A resource or template that needs an exposed URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UriRequest<'n> {
     /// The server.
     pub server: &'n ServerName,
-    /// The address, or the template of addresses, in the server's own words.
+    /// The upstream URI or URI template.
     pub uri: &'n str,
-    /// Whether the user wants this server's names without anything before them.
+    /// Whether the user configured this server's names without a prefix.
     pub is_bare: bool,
 }
 
-/// The addresses that callers see, in the order of the claims.
+/// The exposed URIs, in the order of the claims.
 ///
-/// An address stays as it is unless several servers have it; one of them keeps it, if it is the
-/// only one whose names are bare.
+/// With [`QualifyUris::WhereNeeded`], a URI is qualified only if several servers have it; one of
+/// them keeps the upstream URI, if it is the only one whose names have no prefix.
 ///
 /// ```
 /// use trunkline::name::{ServerName, UriRequest, QualifyUris, expose_uris, parse_qualified_uri};
@@ -67,7 +67,7 @@ pub fn expose_uris(claims: &[UriRequest<'_>], form: QualifyUris) -> Vec<String> 
         let UriHolders { all, bare } = holders[claim.uri];
         let is_alone = all == 1 && (claim.is_bare || form == QualifyUris::WhereNeeded);
         let is_only_bare = claim.is_bare && bare == 1;
-        // What looks like our own form must not be taken for it.
+        // A URI that looks like a qualified one must not be parsed as such.
         let is_plain = without_prefix(claim.uri).is_none() && !may_be_misread(claim.uri);
         if (is_alone || is_only_bare) && is_plain {
             claim.uri.to_owned()
@@ -84,14 +84,14 @@ struct UriHolders {
     bare: usize,
 }
 
-/// An address in the form that says whose it is. The server's own words stand at its end as they
-/// are, so that it can be taken apart again and a template stays one.
+/// The qualified form of a URI. It ends with the unchanged upstream URI, so that it can be parsed
+/// and a template stays a template.
 pub fn qualified_uri(server: &ServerName, uri: &str) -> String {
     let prefix = if uri.starts_with(APP_SCHEME) { APP_PREFIX } else { SCHEME };
     let mut address = String::with_capacity(prefix.len() + server.as_str().len() + uri.len() + 1);
     address.push_str(prefix);
     for byte in server.as_str().bytes() {
-        // Capitals as well: some programs write this part of an address in small letters.
+        // Capitals are escaped too: some programs lowercase this part of a URI.
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => address.push(byte.into()),
             _ => {
@@ -104,14 +104,14 @@ pub fn qualified_uri(server: &ServerName, uri: &str) -> String {
     address
 }
 
-/// What follows the prefix of the form that says whose an address is.
+/// The part after the prefix of a qualified URI.
 fn without_prefix(address: &str) -> Option<&str> {
     address.strip_prefix(SCHEME).or_else(|| address.strip_prefix(APP_PREFIX))
 }
 
-/// Whether clients may read a URI as another one: URL parsers ignore white space around it and control
-/// characters in it, and the case of its scheme, and so find the qualified form of another server, or
-/// another resource.
+/// Whether clients may read a URI as another one. URL parsers ignore white space around it, control
+/// characters in it and the case of its scheme; the result may be the qualified form of another
+/// server, or another resource.
 pub(crate) fn may_be_misread(uri: &str) -> bool {
     let is_ignored = |it: char| it.is_whitespace() || it.is_control();
     if uri.trim_matches(is_ignored) != uri || uri.contains(char::is_control) {
@@ -125,7 +125,7 @@ pub(crate) fn may_be_misread(uri: &str) -> bool {
     is_qualified && without_prefix(uri).is_none()
 }
 
-/// The server and its own words for an address in the form that says whose it is.
+/// The server and the upstream URI of a qualified URI.
 pub fn parse_qualified_uri(address: &str) -> Option<(ServerName, &str)> {
     let (server, uri) = without_prefix(address)?.split_once('/')?;
     let mut bytes = Vec::with_capacity(server.len());
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(exposed(&claims, QualifyUris::WhereNeeded), ["trunkline://a/trunkline://b/x"]);
     }
 
-    /// Hosts of MCP Apps take views only from URIs that begin with `ui://`.
+    /// MCP Apps hosts accept views only from URIs that begin with `ui://`.
     #[test]
     fn a_view_of_an_app_keeps_its_scheme() {
         let claims = [("a b", "ui://chart/view.html", false), ("c", "ui://chart/view.html", false)];

@@ -1,5 +1,5 @@
-//! Who asks: an agent, a choice of bundles, a conversation with its switches; any of them, or none.
-//! What limits a caller are separate limits, each of which has to admit what the caller sees.
+//! Callers: an agent, bundles and the toggles of a conversation, all of them optional. A caller may
+//! have several limits, each of which must admit an item.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,37 +9,36 @@ use super::toggles::{Toggle, Toggles};
 use crate::config::{Access, Agent, AgentPattern, Suggestions};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
-/// Who asks, by names.
+/// A caller, by the names of its agent and bundles.
 #[derive(Clone, Debug, Default)]
 pub struct CallerSpec<'n> {
-    /// The agent, if it is one.
+    /// The name of the agent, if the caller is one.
     pub agent: Option<&'n str>,
-    /// The bundles it is limited to; none for no limit.
+    /// The bundles it is limited to; empty for no limit.
     pub bundles: &'n [&'n str],
-    /// The switches of the conversation it is part of.
+    /// The toggles of its conversation.
     pub switches: Toggles,
-    /// The most that they may do, if that is less than the configuration allows.
+    /// Its access, if that is stricter than the configuration.
     pub access: Option<Access>,
-    /// Further limits. The agent, the bundles and the access above are one limit; each of these is
-    /// another, and an entry is seen only if all of them admit it.
+    /// Further limits. The agent, the bundles and the access above form one limit; each of these is
+    /// another, and an item is visible only if all of them admit it.
     pub within: &'n [Limit<'n>],
-    /// What they hear about what rules hide.
+    /// How much the caller learns about hidden items.
     pub disclosure: Disclosure,
 }
 
-/// What a caller hears who asks for something that a rule hides.
+/// How much a caller learns when it requests an item that a rule hides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disclosure {
-    /// That it is unknown: the same as of something that does not exist.
+    /// Nothing: the error is the same as for an item that does not exist.
     #[default]
     Nothing,
-    /// That it is hidden, and by which rule: for the owner of the configuration.
+    /// The rule that hides the item, for the owner of the configuration.
     Reasons,
 }
 
-/// One limit on a caller, by names: the one that an address sets, for example, or a token. What
-/// several limits show together is what every one of them shows by itself. One in which nothing is set
-/// is no limit.
+/// One limit on a caller, by names: that of an endpoint or of a token, for example. Several limits
+/// together show the items that each of them shows. A limit without fields has no effect.
 ///
 /// ```
 /// use trunkline::config;
@@ -59,27 +58,27 @@ pub enum Disclosure {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Limit<'n> {
-    /// What sets it, for explanations: `address`, `token`.
+    /// The source of the limit, for explanations: `address`, `token`.
     pub name: Option<&'static str>,
-    /// The agent whose patterns have to include an entry.
+    /// The agent whose patterns must include an item.
     pub agent: Option<&'n str>,
-    /// The bundles that have to hold an entry: one of those of its server, and none of those may
-    /// exclude it. None for no limit.
+    /// The bundles that must contain an item: at least one of them is a bundle of its server, and
+    /// none of those may exclude it. Empty for no limit.
     pub bundles: &'n [&'n str],
-    /// The most that may be done, if that is less than the configuration allows.
+    /// The access, if it is stricter than the configuration.
     pub access: Option<Access>,
 }
 
-/// Who asks, with the rules for them at hand. The default is somebody without any limits.
+/// A caller with its rules resolved. The default has no limits.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// Those in which something is set.
+    /// The limits that have an effect.
     limits: Vec<CallerLimit>,
     pub(super) switches: Toggles,
     disclosure: Disclosure,
 }
 
-/// One limit on a caller, with its rules at hand.
+/// One limit on a caller, with its rules resolved.
 #[derive(Clone, Debug)]
 pub(super) struct CallerLimit {
     pub(super) name: Option<&'static str>,
@@ -88,20 +87,20 @@ pub(super) struct CallerLimit {
     pub(super) access: Option<Access>,
 }
 
-/// The limit on a caller that has none.
+/// The limit of a caller that has none.
 static UNLIMITED: CallerLimit =
     CallerLimit { name: None, agent: None, bundles: Vec::new(), access: None };
 
 /// An agent or a bundle that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCaller {
-    /// What it would be: an agent or a bundle.
+    /// The missing kind: an agent or a bundle.
     pub what: &'static str,
-    /// The name it was asked for by.
+    /// The requested name.
     pub name: String,
-    /// What may have been meant.
+    /// The most similar name, if one is similar.
     pub suggestion: Option<String>,
-    /// Whether it is in the configuration, and disabled because of its errors.
+    /// Whether it is configured, but disabled because its entry has errors.
     pub is_disabled: bool,
 }
 
@@ -122,7 +121,7 @@ impl fmt::Display for UnknownCaller {
 impl std::error::Error for UnknownCaller {}
 
 impl Rules {
-    /// Looks up who asks.
+    /// Resolves the agent and the bundles of a caller.
     pub fn caller(&self, who: CallerSpec<'_>) -> Result<Caller, UnknownCaller> {
         let CallerSpec { agent, bundles, switches, access, within, disclosure } = who;
         let first = Limit { name: None, agent, bundles, access };
@@ -130,7 +129,7 @@ impl Rules {
         Ok(Caller { limits, switches, disclosure })
     }
 
-    /// The same caller under these rules; its agents or its bundles may be other ones, or gone.
+    /// Resolves a caller again under these rules, which may have other agents and bundles.
     pub fn refreshed_caller(&self, caller: &Caller) -> Result<Caller, UnknownCaller> {
         let bundles: Vec<_> = caller.limits.iter().map(CallerLimit::bundle_names).collect();
         let named = caller.limits.iter().zip(&bundles);
@@ -139,7 +138,7 @@ impl Rules {
         Ok(Caller { limits, switches: caller.switches.clone(), disclosure: caller.disclosure })
     }
 
-    /// The rules of those limits in which something is set.
+    /// Resolves the limits that have an effect.
     fn limits<'l>(
         &self,
         limits: impl IntoIterator<Item = &'l Limit<'l>>,
@@ -171,7 +170,7 @@ impl Rules {
 }
 
 impl Limit<'_> {
-    /// Whether it limits anything.
+    /// Whether the limit has an effect.
     fn is_set(&self) -> bool {
         self.agent.is_some() || !self.bundles.is_empty() || self.access.is_some()
     }
@@ -187,12 +186,12 @@ impl CallerLimit {
         self.bundles.iter().map(|bundle| bundle.name.as_str()).collect()
     }
 
-    /// The patterns of its agent, if that has any.
+    /// The patterns of its agent, if it has any.
     pub(super) fn patterns(&self) -> Option<&[AgentPattern]> {
         self.agent.as_ref()?.agent.tools.as_deref()
     }
 
-    /// The same, each with its form in small letters.
+    /// The patterns of its agent, each with its lowercase form.
     pub(super) fn spelled_patterns(
         &self,
     ) -> Option<impl DoubleEndedIterator<Item = (&AgentPattern, &NamePattern)>> {
@@ -200,12 +199,12 @@ impl CallerLimit {
         Some(rules.agent.tools.as_ref()?.iter().zip(&rules.small))
     }
 
-    /// Its bundles of one server.
+    /// Its bundles for one server.
     pub(super) fn bundles_of(&self, server: &ServerName) -> impl Iterator<Item = &BundleRules> {
         self.bundles.iter().map(|bundle| &**bundle).filter(move |bundle| bundle.server == *server)
     }
 
-    /// Whether it can admit anything of a server whose names start so.
+    /// Whether it can admit any item of a server whose exposed names have this prefix.
     fn could_have(&self, server: &ServerName, prefix: &str) -> bool {
         let may_match = |it: &AgentPattern| !it.pattern.excludes() && it.pattern.may_match(prefix);
         (self.bundles.is_empty() || self.bundles_of(server).next().is_some())
@@ -227,36 +226,36 @@ fn disabled(what: &'static str, name: &str) -> UnknownCaller {
 }
 
 impl Caller {
-    /// The agents that ask; each of them has to admit what is seen.
+    /// The agents of the caller; each of them must admit an item.
     pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &Agent)> {
         let agents = self.limits.iter().filter_map(|limit| limit.agent.as_ref());
         agents.map(|rules| (&rules.name, &rules.agent))
     }
 
-    /// The switches of its conversation.
+    /// The toggles of its conversation.
     pub fn toggles(&self) -> &Toggles {
         &self.switches
     }
 
-    /// Whether anything of a server can be for this caller, whatever the server has. What its names
-    /// start with is enough to tell.
+    /// Whether the rules can admit any item of a server to this caller, judged by the prefix of the
+    /// server's names.
     pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
         self.switches.get(server) == Toggle::On
             && self.limits.iter().all(|limit| limit.could_have(server, prefix))
     }
 
-    /// What the caller hears about what rules hide.
+    /// How much the caller learns about hidden items.
     pub fn disclosure(&self) -> Disclosure {
         self.disclosure
     }
 
-    /// Whether nothing limits this caller, and no server is switched off in its conversation.
+    /// Whether the caller has no limits, and no server is switched off in its conversation.
     pub fn is_unlimited(&self) -> bool {
         let is_on = |(_, switch)| switch == Toggle::On;
         self.limits.is_empty() && self.switches.iter().all(is_on)
     }
 
-    /// Its limits, of which there is at least one.
+    /// Its limits, at least one.
     pub(super) fn limits(&self) -> &[CallerLimit] {
         match &*self.limits {
             [] => std::slice::from_ref(&UNLIMITED),
@@ -264,7 +263,7 @@ impl Caller {
         }
     }
 
-    /// The same caller after somebody used a switch.
+    /// Replaces the toggles.
     #[must_use]
     pub fn with_toggles(self, switches: Toggles) -> Self {
         Self { switches, ..self }

@@ -1,4 +1,4 @@
-//! The entries of an allow or a deny list, ready to be compared with names.
+//! Allow and deny lists, prepared for matching.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -6,29 +6,29 @@ use std::collections::HashSet;
 use crate::item::Item;
 use crate::name::{NamePattern, TemplateForm, UriSpellings, normalised};
 
-/// One list of names and patterns, in the server's own names and URIs.
+/// One list of upstream names, upstream URIs and patterns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameList {
-    /// Entries without a star.
+    /// Entries without a `*`.
     plain: HashSet<Box<str>>,
-    /// Entries with a star.
+    /// Entries with a `*`.
     patterns: Vec<NamePattern>,
-    /// Every entry, in the order of the list.
+    /// All entries, in the order of the list.
     entries: Vec<NamePattern>,
-    /// Every entry, as spellings of URIs are compared with it.
+    /// All entries, prepared for matching with spellings of URIs.
     forms: Vec<EntryForm>,
     /// Whether an entry may be a URI template.
     has_templates: bool,
-    /// Whether an entry that cannot be read stands for everything.
+    /// Whether an entry that cannot be parsed matches everything.
     matches_all: bool,
 }
 
-/// An entry as spellings of URIs are compared with it, made once.
+/// An entry, prepared for matching with spellings of URIs.
 #[derive(Clone, Debug)]
 struct EntryForm {
     normal: Box<str>,
     template: Option<TemplateForm>,
-    /// A pattern in small letters, as spellings are.
+    /// The pattern in lowercase, like the spellings.
     pattern: Option<NamePattern>,
 }
 
@@ -43,7 +43,7 @@ impl EntryForm {
     }
 }
 
-/// The meaning of an entry that cannot be read.
+/// The meaning of an entry that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadableEntry {
     /// It allows nothing.
@@ -74,7 +74,7 @@ impl NameList {
         list
     }
 
-    /// Whether it is a list without anything in it.
+    /// Whether the list has no entries.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && !self.matches_all
     }
@@ -84,19 +84,19 @@ impl NameList {
         self.entries.iter()
     }
 
-    /// Whether one of its entries is exactly this name.
+    /// Whether an entry is exactly this name.
     pub(super) fn names(&self, name: &str) -> bool {
         self.plain.contains(name)
     }
 
-    /// Whether one of its entries matches an own name.
+    /// Whether an entry matches an upstream name.
     pub(super) fn matches(&self, own: &str) -> bool {
         self.matches_all
             || self.plain.contains(own)
             || self.patterns.iter().any(|pattern| pattern.matches(own))
     }
 
-    /// Whether one of its entries means a URI: in any spelling, as a template that it fits, or as a pattern.
+    /// Whether an entry matches a URI: in any spelling, as a template or as a pattern.
     pub(super) fn covers(&self, spellings: &UriSpellings) -> bool {
         let written = OnceCell::new();
         let matches = |pattern: &NamePattern| {
@@ -112,7 +112,8 @@ impl NameList {
         self.matches_all || self.forms.iter().any(covers)
     }
 
-    /// Whether one of its entries is a template that the URI of an item fits, or a narrower template.
+    /// Whether an entry is a template that matches the URI of an item, or covers the narrower
+    /// template of an item.
     pub(super) fn has_template_of(&self, item: &Item) -> bool {
         let fits = |entry: &EntryForm| {
             let is_plain = entry.pattern.is_none();
@@ -121,7 +122,7 @@ impl NameList {
         self.has_templates && self.forms.iter().any(fits)
     }
 
-    /// Whether one of its entries may be a template that a URI fits.
+    /// Whether an entry may be a template that matches a URI.
     pub(super) fn may_name_template(&self, spellings: &UriSpellings) -> bool {
         self.forms.iter().any(|entry| {
             let template = entry.template.as_ref();
@@ -129,8 +130,8 @@ impl NameList {
         })
     }
 
-    /// Whether it allows a URI that no list names: by exactly this URI, or by a pattern that also matches
-    /// its plain spelling (`x://public/../private` is not below `x://public/`).
+    /// Whether the list allows an unlisted URI: by exactly this URI, or by a pattern that also
+    /// matches its normalised form (`x://public/../private` is not below `x://public/`).
     pub(super) fn allows_unlisted(&self, own: &str, whole: &[String]) -> bool {
         let mut patterns = self.entries.iter().zip(&self.forms);
         let by_pattern = |(entry, form): (&NamePattern, &EntryForm)| {
@@ -141,7 +142,7 @@ impl NameList {
     }
 }
 
-/// The start of every spelling, with any number of slashes.
+/// The start of all spellings, with any number of slashes.
 fn start_of(form: &str) -> &str {
     match form.split_once(":/") {
         Some((scheme, _)) => form.get(..scheme.len() + 2).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Whether something of an exact name can be seen, before anybody knows whether it exists.
+//! Predicts whether an item with a known name can be visible, before its server lists it.
 
 use super::caller::{Caller, CallerLimit};
 use super::rules::{Lists, Rules};
@@ -8,18 +8,18 @@ use crate::catalog::Entry;
 use crate::config::{AgentPattern, Trust, deciding_pattern};
 use crate::name::{NamePattern, NameRequest, Namespaces, ServerName, UriSpellings};
 
-/// What can be said of a name before its server is asked. The later ones say more.
+/// The possible visibility of a name before its server lists it. Later variants are stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Visibility {
-    /// Something of that name may be seen, if the server has it.
+    /// An item of this name would be visible, if the server has it.
     Possible,
-    /// Nothing names it that would have to, so that it cannot be seen.
+    /// No allow list or pattern selects it, so it cannot be visible.
     NotSelected,
-    /// A pattern or a list takes it away, whatever the server has.
+    /// A pattern or a deny list excludes it, whatever the server lists.
     Excluded,
 }
 
-/// Whether a caller can see something of a server under an exposed name.
+/// Whether a caller can see an item of a server under an exposed name.
 pub(crate) fn visibility(
     (rules, caller): (&Rules, &Caller),
     spaces: &Namespaces,
@@ -29,7 +29,7 @@ pub(crate) fn visibility(
     let gives = |entry: &NamePattern| match entry.plain_name() {
         Some(own) => name_match(spaces, NameRequest { server, own }, exposed),
         None if entry.as_str() == "*" => NameMatch::Exactly,
-        // It is about own names, which exposed names do not always tell.
+        // The pattern matches upstream names, which an exposed name does not always determine.
         None => NameMatch::Perhaps,
     };
     every_limit(caller, |limit| match by_lists((rules, limit), server, gives) {
@@ -38,8 +38,8 @@ pub(crate) fn visibility(
     })
 }
 
-/// Whether a caller can see the resource of an entry, which need not exist: as a resource of that URI, or by
-/// a template that the URI fits.
+/// Whether a caller can see the resource of an entry, which need not exist: as a resource with that
+/// URI, or by a template that the URI matches.
 pub(crate) fn uri_visibility((rules, caller): (&Rules, &Caller), entry: &Entry) -> Visibility {
     let mut hiding = explain(rules, caller, entry);
     hiding.retain(|step| step.verdict == Verdict::Hide);
@@ -56,7 +56,7 @@ pub(crate) fn uri_visibility((rules, caller): (&Rules, &Caller), entry: &Entry) 
     if may_fit_template { Visibility::Possible } else { Visibility::NotSelected }
 }
 
-/// Whether every list and every agent that does not name a URI may name a template that it fits.
+/// Whether every list and every agent that does not name a URI may name a template that it matches.
 fn may_name_template(
     (rules, caller): (&Rules, &Caller),
     entry: &Entry,
@@ -77,13 +77,13 @@ fn may_name_template(
             .all(|limit| limit.patterns().is_none_or(|patterns| patterns.iter().any(may_include)))
 }
 
-/// The chance that every limit of a caller leaves.
+/// The strictest visibility over all limits of a caller.
 fn every_limit(caller: &Caller, chance: impl Fn(&CallerLimit) -> Visibility) -> Visibility {
     caller.limits().iter().map(chance).max().unwrap_or(Visibility::Excluded)
 }
 
-/// What the lists of a server, and of the bundles of it in one limit, say of something that may be what
-/// they name.
+/// The visibility by the lists of a server and of its bundles in one limit. `gives` tests whether
+/// the item may be the one that an entry names.
 fn by_lists(
     (rules, limit): (&Rules, &CallerLimit),
     server: &ServerName,
@@ -110,7 +110,7 @@ fn by_lists(
 fn by_patterns(limit: &CallerLimit, spaces: &Namespaces, exposed: &str) -> Visibility {
     let Some(patterns) = limit.patterns() else { return Visibility::Possible };
     match deciding_pattern(patterns, |_, it| it.pattern.matches(exposed)) {
-        // Patterns may mean what was shortened to it.
+        // A pattern may match the name that this one was shortened from.
         _ if spaces.may_be_shortened(exposed) => Visibility::Possible,
         Some(it) if it.pattern.excludes() => Visibility::Excluded,
         Some(_) => Visibility::Possible,
@@ -118,11 +118,11 @@ fn by_patterns(limit: &CallerLimit, spaces: &Namespaces, exposed: &str) -> Visib
     }
 }
 
-/// Whether something gets a name.
+/// Whether an item gets an exposed name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameMatch {
     Exactly,
-    /// It depends on what else there is.
+    /// It depends on the other items.
     Perhaps,
     Never,
 }
@@ -133,7 +133,7 @@ fn name_match(spaces: &Namespaces, claim: NameRequest<'_>, exposed: &str) -> Nam
     let name = alone.name.as_str();
     match exposed.strip_prefix(name) {
         Some("") => NameMatch::Exactly,
-        // With a digest after it.
+        // Followed by a digest.
         Some(rest) if rest.starts_with('_') => NameMatch::Perhaps,
         _ if alone.adjusted.is_some() || spaces.may_be_shortened(exposed) => NameMatch::Perhaps,
         _ => NameMatch::Never,

@@ -27,7 +27,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule as a word.
+    /// The name of the rule.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -162,7 +162,7 @@ impl<'r> Reason<'r> {
         )
     }
 
-    /// Whether a list or an agent would have to name it, and does not.
+    /// Whether a list or an agent would have to name the item, and does not.
     pub(crate) fn is_unnamed(&self) -> bool {
         matches!(
             self.finding,
@@ -173,8 +173,8 @@ impl<'r> Reason<'r> {
         )
     }
 
-    /// The access rule that would show what this hides, where the configuration or this run sets
-    /// another.
+    /// The access that would show the item, if the configuration or an option of this run restricts
+    /// it.
     pub fn needed_access(&self) -> Option<Access> {
         let (rule, needed) = match self.finding {
             Finding::Writes(rule) => (rule, Access::ReadWrite),

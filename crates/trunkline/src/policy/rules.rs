@@ -1,4 +1,4 @@
-//! The rules of a configuration, ready to be asked.
+//! The rules of a configuration, prepared for evaluation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Rules {
 #[derive(Clone, Debug)]
 pub(super) struct ServerRules {
     pub(super) enabled: bool,
-    /// Whether it is off because nobody has consented to its configuration.
+    /// Whether it is disabled because its configuration file is not trusted yet.
     pub(super) is_held: bool,
     pub(super) trust: Trust,
     pub(super) access: Access,
@@ -31,7 +31,7 @@ pub(super) struct ServerRules {
     pub(super) location: Location,
 }
 
-/// Which tools of one server there are, in the server's own names.
+/// The allow and deny lists of a server or a bundle, by upstream names.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
     pub(super) allow: Option<NameList>,
@@ -52,14 +52,14 @@ pub(super) struct BundleRules {
 pub(super) struct AgentRules {
     pub(super) name: AgentName,
     pub(super) agent: Agent,
-    /// The pairs of characters of each pattern.
+    /// The character pairs of each pattern.
     pub(super) pairs: Vec<CharacterPairs>,
-    /// Each pattern in small letters, to be compared with spellings of URIs.
+    /// Each pattern in lowercase, for matching with spellings of URIs.
     pub(super) small: Vec<NamePattern>,
 }
 
 impl Rules {
-    /// The rules of a configuration and of all its agents, those in files included.
+    /// The rules of a configuration and of all its agents, including those from files.
     pub fn new(config: &Config, agents: BTreeMap<AgentName, Agent>) -> Self {
         let server = |server: &Server| (server.name.clone(), ServerRules::of(server));
         let bundle = |(name, bundle): (&BundleName, &Bundle)| {
@@ -80,7 +80,7 @@ impl Rules {
         self.servers.get(name)
     }
 
-    /// Whether a server is taken at its word. One that is not configured is not.
+    /// Whether a server is trusted. One that is not configured is not.
     pub(crate) fn trust(&self, server: &ServerName) -> Trust {
         self.server(server).map_or(Trust::Untrusted, |rules| rules.trust)
     }
@@ -129,7 +129,7 @@ impl ServerRules {
 }
 
 impl ServerRules {
-    /// Whether they hide nothing of the server, whatever it has.
+    /// Whether the rules hide no item of the server, whatever it lists.
     pub(super) fn hide_nothing(&self) -> bool {
         self.enabled
             && self.trust == Trust::Trusted
@@ -170,18 +170,19 @@ impl Lists {
         }
     }
 
-    /// Whether they leave everything as it is.
+    /// Whether there are no entries.
     pub(super) fn is_empty(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
     }
 
-    /// Whether a list names something as allowed.
+    /// Whether the allow list names an item.
     pub(super) fn names(&self, own: &str) -> bool {
         self.allow.as_ref().is_some_and(|allow| allow.matches(own))
     }
 
-    /// Whether the deny list takes an entry away: by the server's own name, by a template that its URI fits,
-    /// or by the exposed name where that cannot mean anything else of the server.
+    /// Whether the deny list matches an entry: by its upstream name, by a template that its URI
+    /// matches, or by its exposed name, unless that is the upstream name of another item of the
+    /// server.
     pub(super) fn deny(&self, entry: &Entry) -> bool {
         if self.deny.is_empty() {
             return false;
@@ -206,7 +207,8 @@ pub(crate) struct ListEntry<'r> {
 }
 
 impl Rules {
-    /// Every entry of every list, those of servers in the order of their names and then those of bundles.
+    /// All entries of all lists: those of servers in the order of their names, then those of
+    /// bundles.
     pub(crate) fn list_entries(&self) -> Vec<ListEntry<'_>> {
         let mut servers: Vec<_> = self.servers.iter().collect();
         servers.sort_unstable_by_key(|(name, _)| *name);

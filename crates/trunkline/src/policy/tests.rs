@@ -1,4 +1,4 @@
-//! Every rule by itself, and the order they are asked in.
+//! Tests of each rule, and of the order of evaluation.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl World {
         Self { rules, catalog: Catalog::build(&sources) }
     }
 
-    /// The tools that somebody sees.
+    /// The tools that a caller sees.
     fn seen(&self, who: CallerSpec<'_>) -> Vec<&str> {
         let caller = self.rules.caller(who).unwrap();
         let allowed =
@@ -55,7 +55,7 @@ impl World {
         self.catalog.entries(ItemKind::Tool).iter().filter(allowed).map(Entry::exposed).collect()
     }
 
-    /// Why somebody does not see a tool, and where that was written.
+    /// The reason why a caller does not see a tool, and the location of the rule.
     fn why(&self, who: CallerSpec<'_>, kind: ItemKind, exposed: &str) -> String {
         let caller = self.rules.caller(who).unwrap();
         let entry = self.catalog.get(kind, exposed).unwrap();
@@ -122,7 +122,7 @@ fn the_lists_of_a_server_are_obeyed_and_deny_wins() {
     assert_eq!(why, "tool lists: its server's `denyTools` names it (mcp.json:2:43)");
 }
 
-/// TOOL-12: lists and bundles mean prompts and resources as they mean tools.
+/// TOOL-12: lists and bundles apply to prompts and resources as they do to tools.
 #[test]
 fn lists_hold_for_everything_a_server_has() {
     let text = r#"{ "servers": { "s": { "command": "x", "denyTools": ["secret", "x://secret"] },
@@ -266,7 +266,7 @@ fn a_server_can_be_switched_off_and_be_down() {
     };
     assert_eq!(why(None, "off_t"), "server: its server is switched off (mcp.json:1:67)");
     assert_eq!(why(None, "down_t"), "available: server `down` is down: it ended");
-    // Who may not know of it does not learn that its server is down.
+    // A caller that may not see an item does not learn that its server is down.
     assert!(why(Some("a"), "down_t").starts_with("agent: "));
     let mut switches = Toggles::default();
     let on = ServerName::new("on").unwrap();

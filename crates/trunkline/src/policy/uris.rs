@@ -1,4 +1,4 @@
-//! What hides an address by itself, whatever template it fits (TOOL-12).
+//! Rules that hide a single URI, although the template that it matches is visible (TOOL-12).
 
 use super::caller::{Caller, CallerLimit};
 use super::reason::{Finding, Reason, Rule};
@@ -8,8 +8,8 @@ use crate::catalog::Entry;
 use crate::config::AgentPattern;
 use crate::name::{NamePattern, UriSpellings};
 
-/// Why an address that fits a template is hidden although the template is not: a list of the server,
-/// or of a bundle of it, denies the address, or a pattern of the agent takes it away.
+/// The reason why a URI is hidden although the template that it matches is not: a list of the
+/// server or of one of its bundles denies the URI, or a pattern of the agent excludes it.
 pub(crate) fn hides_uri<'r>(
     (rules, caller): (&'r Rules, &'r Caller),
     template: &Entry,
@@ -39,9 +39,9 @@ pub(crate) fn hides_uri<'r>(
     caller.limits().iter().find_map(by_limit)
 }
 
-/// Whether a rule hides a resource that no list has, under any spelling of its URI. What patterns of the
-/// agent, of the server or of a bundle include, they have to include in its plain spelling as well:
-/// `x://public/../private` is not below `x://public/`.
+/// Whether a rule hides an unlisted resource, under any spelling of its URI. Patterns of the agent,
+/// the server or a bundle must also include its normalised form: `x://public/../private` is not
+/// below `x://public/`.
 pub(crate) fn hides_unlisted(
     (rules, caller): (&Rules, &Caller),
     entry: &Entry,
@@ -62,7 +62,7 @@ pub(crate) fn hides_unlisted(
         || !caller.limits().iter().all(|limit| includes(limit, &whole))
 }
 
-/// What every rule has to say about an address that fits a template.
+/// The results of all rules for a URI that matches a template.
 pub(crate) fn explain_uri<'r>(
     (rules, caller): (&'r Rules, &'r Caller),
     template: &'r Entry,
@@ -85,8 +85,8 @@ pub(crate) fn explain_uri<'r>(
     steps
 }
 
-/// What patterns of an agent see of an address: what they would see of a resource that had it, in
-/// every spelling.
+/// The names that patterns of an agent match for a URI: those of a resource with that URI, in every
+/// spelling.
 fn scopes(entry: &Entry, own: &str, spellings: &UriSpellings) -> Vec<String> {
     let mut scopes = scopes_of(entry, spellings.written());
     scopes.insert(0, format!("{}{own}", prefix(entry)));
@@ -98,12 +98,12 @@ fn scopes_of(entry: &Entry, written: Vec<String>) -> Vec<String> {
     written.into_iter().map(|uri| format!("{prefix}{uri}").to_lowercase()).collect()
 }
 
-/// What patterns see before the URIs of a server.
+/// The prefix of a server's URIs in names that patterns match.
 fn prefix(entry: &Entry) -> &str {
     entry.scope().strip_suffix(entry.name()).unwrap_or_default()
 }
 
-/// The pattern that takes away something of one of these names: the last that matches it.
+/// The pattern that excludes one of these names: the last that matches it.
 fn excluding<'r>(limit: &'r CallerLimit, scopes: &[String]) -> Option<&'r AgentPattern> {
     let deciding = scopes.iter().filter_map(|scope| last_match(limit, scope));
     deciding.into_iter().find(|it| it.pattern.excludes())
@@ -118,8 +118,8 @@ fn includes(limit: &CallerLimit, scopes: &[String]) -> bool {
     deciding.any(|it| !it.pattern.excludes())
 }
 
-/// The last pattern that matches a name. Spellings are in small letters, and so are patterns compared
-/// with them.
+/// The last pattern that matches a name. Spellings are lowercase, so they are also compared with
+/// lowercase patterns.
 fn last_match<'r>(limit: &'r CallerLimit, scope: &str) -> Option<&'r AgentPattern> {
     let mut patterns = limit.spelled_patterns()?.rev();
     let matches = |(written, small): &(&AgentPattern, &NamePattern)| {

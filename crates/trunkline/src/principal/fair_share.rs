@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::Principal;
 
-/// Counts the items that each principal holds of a limited resource, and divides them fairly.
+/// Counts the items of a limited resource that each principal holds, and divides them fairly.
 ///
-/// There are two ways to use it. Where nothing can be taken away again, such as calls in flight, a
-/// principal [gets another item](Self::admits) only while it holds less than is still free. One
-/// principal alone gets half of the capacity, and each further one half of what is left, so that
-/// there is always room for the first items of a newcomer. Where items can be evicted, one principal
-/// alone gets everything, and [the principal with the most](Self::makes_room) makes room. Items that can be
+/// There are two ways to use it. If items cannot be taken back, such as calls in flight, a
+/// principal [gets another item](Self::admits) only while it holds fewer than are still free. One
+/// principal alone gets half of the capacity, and each further one half of the rest, so that the
+/// first items of a newcomer always fit. If items can be evicted, one principal alone gets
+/// everything, and [the principal with the most](Self::makes_room) makes room. Items that can be
 /// evicted only while they are not in use are counted in both ways.
 #[derive(Debug)]
 pub struct FairShare {
@@ -80,7 +80,7 @@ impl FairShare {
         self.admits_many(principal, 1)
     }
 
-    /// Whether a principal gets so many items more, by the rule of [`admits`](Self::admits).
+    /// Whether a principal gets `count` more items, by the rule of [`admits`](Self::admits).
     pub fn admits_many(&self, principal: &Principal, count: usize) -> bool {
         let free = self.capacity.saturating_sub(self.total);
         self.held_by(principal).saturating_add(count) <= free
@@ -100,7 +100,7 @@ impl FairShare {
         self.add_many(principal, 1);
     }
 
-    /// Counts so many items that a principal holds from now on.
+    /// Counts `count` items that a principal acquired.
     pub fn add_many(&mut self, principal: &Principal, count: usize) {
         self.total += count;
         match self.held.get_mut(principal) {
@@ -114,7 +114,7 @@ impl FairShare {
         self.remove_many(principal, 1);
     }
 
-    /// Counts so many items no more that a principal held.
+    /// Removes `count` items that a principal released.
     pub fn remove_many(&mut self, principal: &Principal, count: usize) {
         let Some(held) = self.held.get_mut(principal) else { return };
         let count = count.min(*held);

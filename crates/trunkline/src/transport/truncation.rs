@@ -1,11 +1,12 @@
-//! Shortens a JSON-RPC message that is longer than a message may be, while it is read and in bounded memory
+//! Truncates a JSON-RPC message that exceeds the size limit, while it is read and in limited memory
 //! (CALL-5).
 //!
-//! The frame of a message is kept: the message itself, its `result`, and the lists in that. Values in the
-//! frame are units: members, and items of the lists. A unit that does not fit into the budget is left out, and
-//! what follows is kept while it fits. Of an item, a text is cut instead, and bytes (`data`, `blob`) are
-//! emptied, so that its type is known. Small members of the frame are kept beyond the budget, such as an `id`
-//! or `isError` at the end of the message. White space between tokens is not kept, and not missing.
+//! The frame of a message is kept: the message itself, its `result`, and the lists in that. The
+//! values in the frame are units: members, and items of the lists. A unit that exceeds the budget
+//! is omitted, and units after it are kept while they fit. In an item, a text is cut instead, and
+//! binary data (`data`, `blob`) is replaced with an empty string, so that its type is known. Small
+//! members of the frame are kept beyond the budget, such as an `id` or `isError` at the end of the
+//! message. White space between tokens is dropped, and not counted as missing.
 
 mod string;
 
@@ -14,44 +15,44 @@ use bytes::Bytes;
 use crate::message::{Message, Response};
 use string::{StringRole, StringState};
 
-/// Longest member of the frame that is kept after the budget is used up, in bytes: an id, a flag, or a small
+/// Longest member of the frame that is kept beyond the budget, in bytes: an ID, a flag, or a small
 /// `_meta`.
 const MAX_LATE_MEMBER_BYTES: usize = 4 * 1024;
 
-/// Bytes of all that is kept after the budget is used up, and of what follows a cut text in its unit.
+/// Maximum total of bytes kept beyond the budget, including those after a cut text in its unit.
 const MAX_LATE_BYTES: usize = 64 * 1024;
 
 /// Longest key of a member of the frame, in bytes. Those of the protocol have a few letters.
 const MAX_FRAME_KEY_BYTES: usize = 1024;
 
-/// Part of the budget that `_meta` of a result may take: content counts for more.
+/// Fraction of the budget that `_meta` of a result may use: content has priority.
 const META_SHARE: usize = 16;
 
-/// Longest number or word, in bytes. What is longer is no JSON that anybody writes, and is not read to its end.
+/// Longest number or literal, in bytes. A message with a longer one is rejected.
 const MAX_WORD_BYTES: usize = 1024;
 
-/// Containers of the frame inside each other: the message, its result, and a list in that.
+/// Maximum nesting of the frame: the message, its result, and a list in that.
 const MAX_FRAME_DEPTH: usize = 3;
 
-/// Containers inside each other in a unit. No message may be nested deeper.
+/// Maximum nesting in a unit: the same as for any message.
 const MAX_UNIT_DEPTH: usize = crate::message::MAX_DEPTH;
 
-/// A message without what was left out of it.
+/// A message that may lack omitted parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TruncatedMessage {
     /// Valid JSON, if the message was.
     pub(super) line: Bytes,
-    /// Bytes that were left out.
+    /// The number of omitted bytes.
     pub(super) missing: usize,
 }
 
 impl TruncatedMessage {
-    /// A message of which nothing was left out.
+    /// A complete message.
     pub(super) fn whole(line: Bytes) -> Self {
         Self { line, missing: 0 }
     }
 
-    /// The answer that is left, if the message is a result. Nothing else is of use without a part of it.
+    /// The truncated response, if the message is a result. Any other truncated message is useless.
     pub(super) fn answer(self) -> Option<Response> {
         match Message::read(&self.line) {
             Ok(Message::Response(Response { id, outcome: Ok(result) })) => {
@@ -62,14 +63,14 @@ impl TruncatedMessage {
     }
 }
 
-/// Reads a message that is too long, and keeps a part of it that is a message.
+/// Reads a message that exceeds the size limit, and keeps a part of it that is a valid message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageTruncator {
     kept: Vec<u8>,
     budget: usize,
-    /// Bytes that may still be kept after that.
+    /// Bytes that may still be kept beyond the budget.
     late_room: usize,
-    /// Bytes that were read, without white space between tokens.
+    /// Bytes read, without white space between tokens.
     seen: usize,
     frame: Vec<FrameContainer>,
     key: Vec<u8>,
@@ -86,7 +87,7 @@ struct FrameContainer {
 enum Phase {
     /// Before the message, or in a container of the frame between two units.
     Between,
-    /// In a key of the frame; whether the next character is escaped.
+    /// In a key of the frame, with whether the next character is escaped.
     Key { is_escaped: bool },
     /// After a key of the frame.
     AfterKey,
@@ -94,43 +95,43 @@ enum Phase {
     Unit(FrameValue),
     /// The message is complete.
     Over,
-    /// It is no message.
+    /// It is not a valid message.
     Broken,
 }
 
 /// A value in the frame that is being read.
 #[derive(Debug, PartialEq, Eq)]
 struct FrameValue {
-    /// Length of what was kept before it.
+    /// The length of `kept` before it.
     start: usize,
-    /// The containers that are open in it: whether each is an object.
+    /// The open containers in it: for each, whether it is an object.
     open: Vec<bool>,
     string: Option<StringState>,
     expects_key: bool,
-    /// What the last key says of a string.
+    /// The role of a string, by the last key.
     role: StringRole,
-    /// Length of what is kept up to which it fits.
+    /// The length of `kept` up to which it fits.
     limit: usize,
-    /// Bytes of the number or word that is being read.
+    /// Length of the number or literal that is being read.
     word: usize,
     keeping: KeepPolicy,
 }
 
-/// How much of a unit is kept.
+/// How much of a unit to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeepPolicy {
     Whole,
-    /// No more than up to this length of what is kept.
+    /// Everything up to this length of `kept`.
     UpTo(usize),
-    /// Nothing more of the text that is being read; after it, what late members may have.
+    /// Nothing more of the current text; after it, the allowance for bytes beyond the budget.
     AfterText,
-    /// Nothing of the string that is being read; after it, all that fits.
+    /// Nothing of the current string; after it, everything that fits.
     AfterData,
     Nothing,
 }
 
 impl MessageTruncator {
-    /// Keeps about as many bytes as the budget says.
+    /// Creates a truncator that keeps about `budget` bytes.
     pub(super) fn new(budget: usize) -> Self {
         Self {
             kept: Vec::new(),
@@ -147,7 +148,7 @@ impl MessageTruncator {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.phase == Phase::Broken {
-                // It is not going to be a message: nothing of it is needed.
+                // It cannot become a valid message, so its memory is released.
                 self.kept = Vec::new();
                 return;
             }
@@ -155,14 +156,14 @@ impl MessageTruncator {
         }
     }
 
-    /// Counts a byte that is there for its content, or for the grammar.
+    /// Counts a byte, unless it is white space between tokens.
     fn count(&mut self, byte: u8) {
         let is_in_string = match &self.phase {
             Phase::Key { .. } => true,
             Phase::Unit(unit) => unit.string.is_some(),
             _ => false,
         };
-        // As in `take_in_unit`: it is kept.
+        // `take_in_unit` keeps this white space.
         let ends_word =
             matches!(&self.phase, Phase::Unit(unit) if unit.word > 0 && !unit.open.is_empty());
         if is_in_string || ends_word || !byte.is_ascii_whitespace() {
@@ -170,12 +171,12 @@ impl MessageTruncator {
         }
     }
 
-    /// Whether it is not going to be a message, whatever follows.
+    /// Whether it cannot become a valid message, whatever follows.
     pub(super) fn is_broken(&self) -> bool {
         self.phase == Phase::Broken
     }
 
-    /// What is kept of the message, if it was complete and looked like one.
+    /// The truncated message, if it was complete and seemed valid.
     pub(super) fn finish(self) -> Option<TruncatedMessage> {
         let missing = self.seen.saturating_sub(self.kept.len());
         let line = Bytes::from(self.kept);
@@ -233,7 +234,7 @@ impl MessageTruncator {
         }
     }
 
-    /// Begins the value of a member, or an item of a list.
+    /// Starts the value of a member, or an item of a list.
     fn begin_value(&mut self, byte: u8) {
         let is_frame = match self.frame.len() {
             1 => byte == b'{',
@@ -286,7 +287,8 @@ impl MessageTruncator {
         let Phase::Unit(unit) = &mut self.phase else { return };
         let place = match unit.string {
             Some(_) => unit.take_in_string(byte, self.kept.len()),
-            // One space stays between two words, which only looks like JSON without it.
+            // White space after a number or literal stays: without it, two of them would become
+            // one, and invalid JSON could become valid.
             None if byte.is_ascii_whitespace() && !unit.open.is_empty() && unit.word == 0 => return,
             None => unit.take_outside(byte),
         };
@@ -308,7 +310,7 @@ impl MessageTruncator {
         }
     }
 
-    /// Cuts or leaves out the unit that is being read, if too much has been kept.
+    /// Cuts or omits the current unit, if it exceeds its limit.
     fn keep_within_bounds(&mut self, is_last: bool) {
         let Phase::Unit(unit) = &mut self.phase else { return };
         let is_item = self.frame.last().is_some_and(|container| !container.is_object);
@@ -361,7 +363,7 @@ impl MessageTruncator {
     }
 }
 
-/// Where a byte stands.
+/// The position of a byte relative to the current unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BytePosition {
     Inside,
@@ -378,7 +380,7 @@ impl FrameValue {
         self.keeping = KeepPolicy::Nothing;
     }
 
-    /// Whether a string is being read that is no key.
+    /// Whether the current string is not a key.
     fn is_in_value(&self) -> bool {
         self.string.as_ref().is_some_and(|string| !string.is_key)
     }
@@ -404,7 +406,7 @@ impl FrameValue {
             _ => {}
         }
         let Some(is_object) = self.open.last().copied() else {
-            // A number or a word ends before what cannot be in it.
+            // A number or literal ends before a character that cannot be part of it.
             let is_over = matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
             return if is_over { BytePosition::After } else { BytePosition::Inside };
         };

@@ -1,5 +1,5 @@
-//! From a URI to the server that reads it. The work of a lookup is bounded: lists come from servers, and
-//! URIs from clients.
+//! Resolves URIs to the servers that serve them. The work of a lookup is limited, because lists
+//! come from servers and URIs from clients.
 
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,23 +12,24 @@ use crate::policy::{
     Decision, RuleResult, Visibility, explain_uri, hides_uri, is_unlimited, unavailable,
 };
 
-/// Lookups of one request for which there is as much work as for one that looks for a single URI. Ordinary
-/// URIs need a small part of that each.
+/// The work limit for all lookups of one request, as a multiple of the limit for a single URI.
+/// Ordinary URIs need a small part of that each.
 const MAX_LOOKUPS_AT_FULL_WORK: u64 = 16;
 
-/// Most work of deciding about one change of a resource, in units of about a nanosecond: a server may tell of
-/// thousands of them, and each has a decision for every client that is subscribed.
+/// Maximum work of deciding about one update of a resource, in units of about a nanosecond. A
+/// server may send thousands of them, and each needs a decision for every subscribed client.
 const MAX_UPDATE_WORK: u64 = 500_000;
 
-/// Why a URI leads to no resource. Suggestions are not part of it: they need a look at every resource.
+/// The reason why a URI resolves to no resource. Contains no suggestions, because those need a scan
+/// of all resources.
 pub(super) enum NoResource<'v> {
-    /// The caller knows nothing of it.
+    /// The caller sees no such resource.
     Unknown,
-    /// No list has it, and these servers could.
+    /// No list contains it, and these servers could have it.
     Unlisted(Vec<ServerName>),
-    /// It is too long, or would take too much work.
+    /// It is too long, or the lookup exceeded its work limit.
     NotLookedUp,
-    /// Another error, which is complete.
+    /// Any other error.
     Error(RouteError<'v>),
 }
 
@@ -44,7 +45,7 @@ impl<'v> From<RouteError<'v>> for NoResource<'v> {
     }
 }
 
-/// Looks up many URIs of one request, within a bound on the work of all of them.
+/// Looks up many URIs of one request, with one work limit for all of them.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -65,17 +66,17 @@ pub struct ResourceLookup<'v> {
 }
 
 impl<'v> ResourceLookup<'v> {
-    /// The resource at a URI, as [`View::route_resource`] finds it. None also where the lookups of the
-    /// request would take too much work.
+    /// The resource with a URI, as in [`View::route_resource`]. Also `None` if the lookups of the
+    /// request exceed the work limit.
     pub fn find(&mut self, address: &str) -> Option<ResourceRoute<'v>> {
         self.view.find_resource(address, &self.work).ok()
     }
 }
 
 impl View {
-    /// Where an address is read: by the server that has a resource of that address, or else by the
-    /// server with a template that it fits, or else by the one server that can be meant. What the caller
-    /// does not know of makes no difference.
+    /// Resolves a URI to the server with a resource of that URI, or else to the server with a
+    /// template that it matches, or else to the only server that can have it. Items that the caller
+    /// may not see have no influence.
     pub fn route_resource(&self, address: &str) -> Result<ResourceRoute<'_>, RouteError<'_>> {
         let kind = ItemKind::Resource;
         self.find_resource(address, &LookupWork::default()).map_err(|none| match none {
@@ -92,12 +93,12 @@ impl View {
         })
     }
 
-    /// Whether the caller may hear of changes of a resource, in the words of its server. A resource that the
-    /// server does not list any more is treated like one that it never listed.
+    /// Whether the caller may receive updates of a resource, by its upstream URI. A resource that
+    /// the server no longer lists is treated like one that it never listed.
     pub fn may_hear_of(&self, server: &ServerName, own: &str) -> bool {
         let mut servers = self.catalog.servers();
         if !servers.any(|it| it.name == *server && it.serves_resources) {
-            // Its lists are not known, so that the rules alone decide.
+            // Its lists are unknown, so the rules alone decide.
             return self.could_contain_uri(server, own) == Visibility::Possible;
         }
         let work = LookupWork::within(MAX_UPDATE_WORK);
@@ -107,13 +108,14 @@ impl View {
         }
     }
 
-    /// Whether the caller sees anything of a server, and so may hear what the server says of its own accord.
+    /// Whether the caller sees any item of a server, and so may receive its notifications that
+    /// belong to no request.
     pub fn may_hear_from(&self, server: &ServerName) -> bool {
         self.could_contain(server)
             && (self.is_unlimited(server) || self.visible_entry(server).is_some())
     }
 
-    /// Something of a server that the caller sees, or would see if the server were up.
+    /// An item of a server that the caller sees, or would see if the server were running.
     pub(crate) fn visible_entry(&self, server: &ServerName) -> Option<&Entry> {
         let mut entries = ItemKind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
         entries.find(|entry| entry.server().name == *server && !self.is_hidden(entry))
@@ -175,14 +177,14 @@ impl View {
         Ok(ResourceRoute { entry: RoutedEntry::Unlisted(Box::new(entry)), uri })
     }
 
-    /// Of the resources and templates that an address may mean, those that the caller may see it by.
+    /// The resources and templates among `known` by which the caller may read the URI.
     fn visible<'v, 'u>(
         &self,
         known: &[(&'v Entry, &'u str)],
         work: &LookupWork,
     ) -> Result<Vec<(&'v Entry, &'u str)>, WorkExceeded> {
-        // What hides an address depends on the server alone. Asked of each of its templates, that would be
-        // as much work as there are pairs of resources and templates.
+        // Whether a URI is hidden depends on the server alone. Computed for each of its templates,
+        // the work would be the product of resources and templates.
         let mut covers = BTreeMap::new();
         let mut visible = Vec::new();
         for (entry, uri) in known {
@@ -204,8 +206,8 @@ impl View {
         Ok(visible)
     }
 
-    /// Why every resource and template is hidden that an address may mean, for a caller who may know
-    /// of it.
+    /// The reason why the resources and templates that a URI may refer to are hidden, if the caller
+    /// may know it.
     fn hidden_at<'v>(
         &'v self,
         address: &str,
@@ -218,8 +220,8 @@ impl View {
         hidden.next()
     }
 
-    /// What hides an address of the server of a template: a hidden resource of which it may be another
-    /// spelling, a rule about the address itself, or a template that a rule takes away.
+    /// The reason why a URI that matches a template is hidden: a hidden resource with another
+    /// spelling of the URI, a rule for the URI itself, or a denied template.
     fn cover(
         &self,
         template: &Entry,
@@ -227,7 +229,7 @@ impl View {
         work: &LookupWork,
     ) -> Result<HiddenBy, WorkExceeded> {
         let rules = (&*self.rules, &*self.caller);
-        // Before any spelling is looked at: most servers have no rules.
+        // Checked before spellings are computed: most servers have no rules.
         if is_unlimited(rules.0, rules.1, &template.server().name) {
             return Ok(HiddenBy::None);
         }
@@ -242,8 +244,8 @@ impl View {
         Ok(denied.map_or(HiddenBy::None, HiddenBy::Template))
     }
 
-    /// How much is given in the most specific template that an address fits and a rule takes away, of the
-    /// server of an entry.
+    /// The literal length of the most specific denied template that a URI matches, of the server of
+    /// an entry.
     pub(super) fn denied_template(
         &self,
         entry: &Entry,
@@ -271,7 +273,7 @@ impl View {
         Ok(most)
     }
 
-    /// A hidden resource of the server of a template that an address may mean.
+    /// A hidden resource whose URI may be the same, of the server of a template.
     pub(super) fn hidden_under(
         &self,
         template: &Entry,
@@ -289,8 +291,8 @@ impl View {
         Ok(None)
     }
 
-    /// Every rule that has a say about what an address leads to, whether or not the caller may see it
-    /// (TOOL-11). Rules may be about an address as well as about the template that it fits.
+    /// The results of all rules for a URI, whether or not the caller may see it (TOOL-11). Rules
+    /// may apply to the URI as well as to the template that it matches.
     pub fn explain_uri<'v>(&'v self, entry: &'v Entry, address: &str) -> Vec<RuleResult<'v>> {
         let own = parse_qualified_uri(address).map_or(address, |(_, own)| own);
         if entry.kind() != ItemKind::ResourceTemplate || own == entry.name() {
@@ -306,14 +308,14 @@ impl View {
     }
 }
 
-/// What hides an address of a server that fits a template of it.
+/// The reason why a URI that matches a template of its server is hidden.
 enum HiddenBy {
-    /// Nothing.
+    /// It is not hidden.
     None,
-    /// A rule, or a hidden resource: under any template.
+    /// A rule for the URI, or a hidden resource: it is hidden under every template.
     Address,
-    /// A denied template, by how much is given in it. Next to a template that the caller may have, it
-    /// counts if it is the more specific one: otherwise it covers more than this address.
+    /// A denied template, by the length of its literals. It hides the URI under visible templates
+    /// that are less specific; next to a more specific one, it covers more than this URI.
     Template(usize),
 }
 

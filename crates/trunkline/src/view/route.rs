@@ -1,4 +1,4 @@
-//! From an exposed name to what it stands for; the one place where that is decided.
+//! Resolves exposed names and URIs to entries.
 
 use std::fmt::{self, Write as _};
 
@@ -8,69 +8,70 @@ use crate::config::{Suggestions, escape_control};
 use crate::name::{ServerName, parse_qualified_uri, qualified_uri};
 use crate::policy::{Decision, Disclosure, Reason};
 
-/// Most names that are suggested for one that does not exist.
+/// Maximum number of names suggested for one that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Longest part of an unknown name that a message repeats, in characters.
+/// Longest part of an unknown name in a message, in characters.
 const SHOWN_NAME: usize = 80;
 
-/// Most entries that are looked at for names to suggest. That is a decision of the rules for each.
+/// Maximum number of entries considered for suggestions; each needs a policy decision.
 const MAX_ENTRIES_TO_SUGGEST: usize = 20_000;
 
-/// Most servers that a message names as those that could have a resource: more are not read.
+/// Maximum number of servers that a message lists as those that could have a resource, to keep it
+/// short.
 const MAX_SHOWN_SERVERS: usize = 10;
 
-/// Why a name leads nowhere.
+/// The reason why a name does not resolve.
 #[derive(Clone, Debug)]
 pub enum RouteError<'v> {
-    /// The caller knows nothing of that name. Whether it is hidden or does not exist makes no
-    /// difference to a caller who does not hear of what is hidden ([`Disclosure::Nothing`]).
+    /// The caller sees no item of that name. Hidden and nonexistent items look the same to callers
+    /// with [`Disclosure::Nothing`].
     Unknown {
-        /// What it would be.
+        /// The requested kind.
         kind: ItemKind,
         /// The name.
         name: String,
-        /// Names the caller knows that may have been meant.
+        /// Similar names that the caller sees.
         suggestions: Vec<String>,
     },
-    /// A rule hides it from this caller, who may know of that ([`Disclosure::Reasons`]).
+    /// A rule hides the item, and the caller may know it ([`Disclosure::Reasons`]).
     Hidden {
-        /// What it is.
+        /// The kind of the item.
         kind: ItemKind,
         /// Its name.
         name: String,
-        /// Why it is hidden.
+        /// The reason why it is hidden.
         reason: Reason<'v>,
     },
-    /// Several servers have something under that address.
+    /// Several servers have a resource with that URI.
     Ambiguous {
-        /// The address.
+        /// The URI.
         address: String,
-        /// Those that say whose they are, one for each server.
+        /// The qualified URIs, one for each server.
         forms: Vec<String>,
     },
-    /// No list has the URI, and several servers could.
+    /// No list contains the URI, and several servers could have it.
     Unlisted {
-        /// The address.
+        /// The URI.
         address: String,
-        /// Addresses the caller knows that may have been meant.
+        /// Similar URIs that the caller sees.
         suggestions: Vec<String>,
         /// The servers that could have it.
         servers: Vec<ServerName>,
     },
-    /// No list has the URI, one server could have it, and another server that may list it has not listed its
-    /// resources yet.
+    /// No list contains the URI, one server could have it, and another server that may list it has
+    /// not listed its resources yet.
     Unasked {
-        /// The address.
+        /// The URI.
         address: Box<str>,
-        /// The server whose resources are not known.
+        /// The server whose resources are unknown.
         server: ServerName,
-        /// Why that server cannot be asked, if it is down.
+        /// The reason why that server is unavailable, if it is down.
         reason: Option<Reason<'v>>,
-        /// The address of the resource at the server that could have it.
+        /// The URI qualified with the server that could have it.
         form: Box<str>,
     },
-    /// The caller may know of it, and cannot have it now.
+    /// The caller may see the item, but cannot use it now.
     Denied(Reason<'v>),
 }
 
@@ -121,26 +122,26 @@ impl fmt::Display for RouteError<'_> {
 
 impl std::error::Error for RouteError<'_> {}
 
-/// The start of a name for a message.
+/// The start of a name, escaped for a message.
 pub(super) fn shown(name: &str) -> String {
     escape_control(&name.chars().take(SHOWN_NAME).collect::<String>())
 }
 
-/// Where a resource is read.
+/// A URI resolved to the server that serves it.
 #[derive(Clone, Debug)]
 pub struct ResourceRoute<'v> {
-    /// The resource, or the template that its address fits.
+    /// The resource, or the template that its URI matches.
     pub entry: RoutedEntry<'v>,
-    /// Its address in the words of its server.
+    /// The upstream URI.
     pub uri: String,
 }
 
-/// An entry of a catalog, or of a resource that no list names.
+/// An entry of the catalog, or of an unlisted resource.
 #[derive(Clone, Debug)]
 pub enum RoutedEntry<'v> {
-    /// As the catalog has it.
+    /// An entry of the catalog.
     Listed(&'v Entry),
-    /// No list has it; one server can be meant.
+    /// An unlisted resource of the only server that can have it.
     Unlisted(Box<Entry>),
 }
 
@@ -156,7 +157,7 @@ impl std::ops::Deref for RoutedEntry<'_> {
 }
 
 impl View {
-    /// What an exposed name stands for, if the caller may have it.
+    /// Resolves an exposed name, if the caller may use the item.
     pub fn route(&self, kind: ItemKind, exposed: &str) -> Result<&Entry, RouteError<'_>> {
         let Some(entry) = self.catalog.get(kind, exposed) else {
             return Err(self.unknown(kind, exposed));
@@ -170,12 +171,12 @@ impl View {
         }
     }
 
-    /// Whether the caller may have something of the catalog.
+    /// Whether the caller may use an item of the catalog.
     pub fn authorize<'v>(&'v self, entry: &'v Entry) -> Result<(), RouteError<'v>> {
         match self.decide(entry) {
             Decision::Allow => Ok(()),
             Decision::Deny(reason) => Err(RouteError::Denied(reason)),
-            // It was there a moment ago: nothing else is suggested in its place.
+            // The item was visible before, so no other one is suggested.
             Decision::Hide(reason) => {
                 let (kind, name) = (entry.kind(), entry.exposed());
                 let unknown =
@@ -185,7 +186,7 @@ impl View {
         }
     }
 
-    /// Why something is hidden, for a caller who may know of it.
+    /// The error that reports why an item is hidden, for a caller that may know it.
     pub(super) fn disclosed<'v>(
         &self,
         entry: &Entry,
@@ -200,7 +201,7 @@ impl View {
         })
     }
 
-    /// The template that is shown under an address, or whose server the address says.
+    /// The template with an exposed or a qualified URI template.
     pub fn route_template(&self, address: &str) -> Result<&Entry, RouteError<'_>> {
         let kind = ItemKind::ResourceTemplate;
         let Some((server, own)) = parse_qualified_uri(address) else {
@@ -227,15 +228,14 @@ impl View {
         alike(name, &entries.iter().filter(is_allowed).collect::<Vec<_>>())
     }
 
-    /// Names that exist, whoever may see them, and that may have been meant: for those who ask why
-    /// something is hidden.
+    /// Similar names of all items, hidden ones included, to explain why an item is hidden.
     pub fn existing_like(&self, kind: ItemKind, name: &str) -> Vec<String> {
         alike(name, &self.catalog.entries(kind).iter().collect::<Vec<_>>())
     }
 }
 
-/// What may have been meant: first what would have that name if nothing stood against it, then what
-/// a server calls so itself, then what looks like it.
+/// Similar names: first items whose plain name this is, then those whose upstream name it is, then
+/// those with the smallest edit distance.
 fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
     let is_plain = |entry: &Entry| entry.adjustment().is_some_and(|it| *it.plain == *name);
     let plain = entries.iter().filter(|entry| is_plain(entry));
@@ -252,7 +252,7 @@ fn alike(name: &str, entries: &[&Entry]) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// The message for a URI that no list names and several servers could have.
+/// The message for an unlisted URI that several servers could have.
 fn could_have(address: &str, suggestions: &[String], servers: &[ServerName]) -> String {
     let mut message = format!("no server lists the resource `{}`", escape_control(address));
     if !suggestions.is_empty() {

@@ -1,4 +1,4 @@
-//! What a caller sees and where names lead.
+//! Tests of views: visible items, and the resolution of names and URIs.
 
 mod lookup_work;
 mod unlisted;
@@ -120,7 +120,7 @@ fn resources_are_scoped_like_tools() {
     assert_eq!(view.entries(ItemKind::Resource).count(), 1);
     assert_eq!(view.route_resource("a://r").unwrap().entry.server().name.as_str(), "a");
     assert_eq!(view.route_resource("a://t/1").unwrap().uri, "a://t/1");
-    // To this caller they are URIs that no list names, and `a` is the only server there is.
+    // To this caller they are unlisted URIs, and `a` is the only server.
     for address in ["b://r", "b://t/1"] {
         let route = view.route_resource(address).unwrap();
         assert!(!route.entry.is_listed() && route.entry.server().name.as_str() == "a", "{address}");
@@ -129,7 +129,7 @@ fn resources_are_scoped_like_tools() {
     }
 }
 
-/// TOOL-6: an unknown plain name is an error once its server is known to be up.
+/// TOOL-6: a plain name that matches nothing is reported once its server is up.
 #[test]
 fn names_that_nothing_has_are_found_once_their_server_is_up() {
     let text = r#"{ "servers": { "fs": { "command": "x" }, "down": { "command": "x" } },
@@ -143,7 +143,8 @@ fn names_that_nothing_has_are_found_once_their_server_is_up() {
     assert_eq!(unknown[0].pattern.location.to_string(), "mcp.json:2:38");
 }
 
-/// TOOL-6: a name of no server is unknown once all servers are up, unless the host has it itself.
+/// TOOL-6: a name with the prefix of no server is reported once all servers are up, unless the host
+/// reserves it.
 #[test]
 fn names_that_begin_like_those_of_no_server_are_found_once_all_are_up() {
     let text = r#"{ "servers": { "fs": { "command": "x" } },
@@ -160,7 +161,8 @@ fn names_that_begin_like_those_of_no_server_are_found_once_all_are_up() {
     assert_eq!(unknown[0].server, None);
 }
 
-/// An entry of a list that its server does not have is found once the names of the server are known.
+/// A list entry that matches no item of its server is reported once the names of the server are
+/// known.
 #[test]
 fn list_entries_that_match_nothing_are_found() {
     let text = r#"{ "servers": {
@@ -190,7 +192,7 @@ fn list_entries_that_match_nothing_are_found() {
     assert_eq!(unknown[0].location.unwrap().to_string(), "mcp.json:2:37");
 }
 
-/// What is at addresses, and templates of them.
+/// Resources and templates with these URIs.
 fn addressed(addresses: &[&str]) -> Vec<Item> {
     let item = |address: &&str| {
         let kind =
@@ -201,7 +203,7 @@ fn addressed(addresses: &[&str]) -> Vec<Item> {
     addresses.iter().map(item).collect()
 }
 
-/// TOOL-12: the form that says whose an address is always works, and is named where it is needed.
+/// TOOL-12: a qualified URI always resolves, and is suggested where it is needed.
 #[test]
 fn an_address_of_several_servers_has_to_say_whose_it_is() {
     let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
@@ -221,14 +223,14 @@ fn an_address_of_several_servers_has_to_say_whose_it_is() {
     let several = "several servers have `x://one`; did you mean `trunkline://a/x://one` or `trunkline://b/x://one`?";
     assert_eq!(read(&all, "x://one"), several);
     assert_eq!(read(&all, "y://deep/1"), several.replace("x://one", "y://deep/1"));
-    // Who knows of one only means that one.
+    // A caller that sees only one of them means that one.
     let who = CallerSpec { agent: Some("only-a"), ..CallerSpec::default() };
     let one = view(text, &servers, who);
     assert_eq!(read(&one, "x://one"), "a x://one");
     assert!(read(&one, "trunkline://b/x://one").starts_with("there is no resource "));
 }
 
-/// MCP Apps: a tool names its view by the URI under which the view is listed and read.
+/// MCP Apps: a tool links to its view by the URI under which the view is listed and read.
 #[test]
 fn a_tool_links_to_its_view_as_callers_know_it() {
     let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#;
@@ -256,7 +258,7 @@ fn a_tool_links_to_its_view_as_callers_know_it() {
     );
 }
 
-/// TOOL-12: what is hidden cannot be had under another spelling that fits a template.
+/// TOOL-12: a hidden resource cannot be read under another spelling that matches a template.
 #[test]
 fn a_hidden_resource_has_no_other_spelling() {
     let text = r#"{ "servers": { "a": { "command": "x",
@@ -284,7 +286,7 @@ fn a_hidden_resource_has_no_other_spelling() {
     }
 }
 
-/// TOOL-2, TOOL-13: a name that had to be changed says why, and is found by what it would be.
+/// TOOL-2, TOOL-13: an adjusted name has a reason, and is suggested for the plain one.
 #[test]
 fn a_changed_name_is_suggested_for_the_plain_one() {
     let text = r#"{ "servers": { "a": { "command": "x", "prefix": "p" }, "b": { "command": "x", "prefix": "p" },
@@ -309,7 +311,7 @@ fn a_changed_name_is_suggested_for_the_plain_one() {
     assert_eq!(renamed("pp_shout"), None);
 }
 
-/// TOOL-12: what an agent may not have cannot be read by way of a template that it may have.
+/// TOOL-12: a resource that an agent may not see cannot be read through a visible template.
 #[test]
 fn patterns_take_away_addresses_that_fit_a_template() {
     let text = r#"{ "servers": { "b": { "command": "x" }, "c": { "command": "x" } },
@@ -343,7 +345,8 @@ fn patterns_take_away_addresses_that_fit_a_template() {
     }
 }
 
-/// A server is not asked for what nobody may see of it, so that nothing is told of it.
+/// The visibility is known before the server is started, so that a hidden name reveals nothing
+/// about it.
 #[test]
 fn names_that_cannot_be_seen_are_told_before_anything_is_known() {
     let text = r#"{ "servers": { "bad": { "command": "x", "denyTools": ["no"] },

@@ -1,4 +1,4 @@
-//! Where a URI is read that no list names (TOOL-14): by the one server that can be meant.
+//! Resolves URIs that no list contains (TOOL-14) to the only server that can have them.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,20 @@ use crate::name::{
 };
 use crate::policy::{Decision, Visibility, hides_unlisted, is_unlimited, unavailable};
 
-/// Resources that servers could have under a URI that no list names.
+/// Resources with an unlisted URI that servers could have.
 #[derive(Default)]
 struct Candidates {
     entries: Vec<Entry>,
-    /// Whether neither the URI nor a list of its scheme says which server is meant.
+    /// Whether neither the URI nor a list with its scheme determines the server.
     is_any: bool,
 }
 
 impl View {
-    /// The resource at a URI that no list names, of the server that can be meant: the one that the address
-    /// says, the only one that lists URIs of that scheme, or the only one with resources. A server is the only
-    /// one with resources once all others have listed theirs. A URI of the web is read by a server only if
-    /// that lists such URIs. Servers that the caller may not read the URI from make no difference.
+    /// The resource with an unlisted URI, of the only server that can have it: the one that a
+    /// qualified URI names, the only one that lists URIs of that scheme, or the only one with
+    /// resources. A server is the only one with resources once all others have listed theirs. A web
+    /// URI is read from a server only if it lists such URIs. Servers that the caller may not read
+    /// the URI from have no influence.
     pub(super) fn unlisted(
         &self,
         address: &str,
@@ -50,8 +51,8 @@ impl View {
         }
     }
 
-    /// Another server that may list a URI for the caller and has not listed its resources yet: it is on its
-    /// way up, or never came up.
+    /// Another server that may list a URI for the caller, and has not listed its resources yet
+    /// because it is starting or failed to start.
     fn unasked_elsewhere(&self, entry: &Entry) -> Option<&CatalogServer> {
         let (server, uri) = (&entry.server().name, entry.name());
         let mut unasked = self.catalog().servers().filter(|it| it.has_unasked_resources);
@@ -60,9 +61,9 @@ impl View {
         })
     }
 
-    /// What the caller calls a URI of a server, if that is not what the server calls it. A URI that no list
-    /// names stays as it is if it leads to this server, or to an error that names it as one of several, and
-    /// all other servers were asked for their lists: else one of them may list it.
+    /// The exposed form of an upstream URI, if it differs. An unlisted URI stays unqualified if it
+    /// resolves to this server, or to an error that names it as one of several, and the lists of
+    /// all other servers were requested: otherwise one of them may list it.
     pub(crate) fn exposed_uri(
         &self,
         server: &ServerName,
@@ -84,7 +85,7 @@ impl View {
         Some(exposed)
     }
 
-    /// The resources that servers could have under a URI, of those servers that the caller may read it
+    /// The resources with this URI that servers could have, of servers that the caller may read it
     /// from.
     fn candidates(&self, address: &str, work: &LookupWork) -> Result<Candidates, WorkExceeded> {
         let (server, own) = match parse_qualified_uri(address) {
@@ -98,8 +99,8 @@ impl View {
         let mut is_any = server.is_none();
         if let (None, Some(scheme)) = (&server, scheme(own)) {
             listing = self.servers_listing(&scheme, work)?;
-            // Before the rules are asked: what is denied at a server that lists the scheme is not
-            // asked of another one instead.
+            // Computed before the rules for the URI are evaluated: a URI that is denied on a server
+            // that lists the scheme is not read from another one instead.
             is_any = listing.is_empty() && !is_web(&scheme);
         }
         let is_meant = |it: &ServerName| match &server {
@@ -119,8 +120,8 @@ impl View {
         Ok(candidates)
     }
 
-    /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden resource or
-    /// a denied template of the same server covers it.
+    /// Whether a rule hides an unlisted resource under any spelling of its URI, or a hidden
+    /// resource or a denied template of the same server covers it.
     fn hides_unlisted(
         &self,
         entry: &Entry,
@@ -136,7 +137,7 @@ impl View {
             || self.denied_template(entry, spellings, work)?.is_some())
     }
 
-    /// The servers that show the caller a resource or a template of a scheme.
+    /// The servers with a visible resource or template of a scheme.
     fn servers_listing(
         &self,
         scheme: &str,

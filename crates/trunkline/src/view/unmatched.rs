@@ -38,7 +38,7 @@ pub struct UnmatchedListEntry<'v> {
     pub suggestion: Option<&'v str>,
     /// Whether the entry is, or matches, an exposed name; lists contain upstream names.
     pub is_exposed_name: bool,
-    /// Whether the prompts of the server are known. If they are not, the entry may be the name of one.
+    /// Whether the prompts of the server are known. If not, the entry may be the name of one.
     pub are_prompts_known: bool,
 }
 
@@ -64,9 +64,9 @@ impl View {
         found
     }
 
-    /// The entries of `allowTools` and `denyTools`, of servers and of bundles, that name nothing of their
-    /// server, once its tools are known. Patterns are among them only where they match exposed
-    /// names and no own name. URIs are not: a server may have resources that it does not list.
+    /// The entries of `allowTools` and `denyTools`, of servers and of bundles, that match no item
+    /// of their server, once its tools are known. Patterns are included only if they match exposed
+    /// names and no upstream name. URIs are not: a server may have resources that it does not list.
     pub fn unmatched_list_entries(&self) -> Vec<UnmatchedListEntry<'_>> {
         let mut known: BTreeMap<&ServerName, ServerNames<'_>> = BTreeMap::new();
         let mut suggestions = Suggestions::default();

@@ -231,7 +231,7 @@ mod tests {
         );
     }
 
-    /// SEC-2: a map on one line hides its values as one on several lines does.
+    /// SEC-2: a map on one line hides its values like one on several lines.
     #[test]
     fn what_is_no_switch_and_what_looks_like_a_credential_is_hidden() {
         for (line, expected) in [

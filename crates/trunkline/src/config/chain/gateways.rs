@@ -1,4 +1,5 @@
-//! Rings of gateways over HTTP: a request tells where it has come from, a response where it can lead.
+//! Detects loops of gateways over HTTP: a request carries the processes that forwarded it, a
+//! response the gateways behind it.
 
 use std::fmt;
 
@@ -6,22 +7,22 @@ use super::{CHAIN_HEADER, Chain, ID_LETTERS, MAX_IDS, PROCESS, is_id};
 use crate::name::digest;
 use crate::principal::RequestPath;
 
-/// Most processes that one request may come through. Far more than [`MAX_NESTED_PROCESSES`] gateways
-/// that use one another; ends a ring in which an id got lost.
+/// Maximum number of processes that forward one request. Far above the [`MAX_NESTED_PROCESSES`] of
+/// nested gateways; ends a loop in which an ID was lost.
 ///
 /// [`MAX_NESTED_PROCESSES`]: super::MAX_NESTED_PROCESSES
 pub const MAX_REQUEST_HOPS: usize = 16;
 
-/// How ids in requests start. They are digests: a server that reads one cannot claim in a response to
-/// be the process itself.
+/// The first character of IDs in requests. They are digests, so a server that reads one cannot
+/// claim in a response to be that process.
 const PASSED: char = 'r';
 
-/// Why a request or a response is refused.
+/// The reason why a request or a response is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopError {
-    /// It leads back to this process.
+    /// It loops back to this process.
     Itself,
-    /// The request has come through more than [`MAX_REQUEST_HOPS`] processes.
+    /// More than [`MAX_REQUEST_HOPS`] processes forwarded the request.
     TooLong,
 }
 
@@ -44,9 +45,9 @@ impl fmt::Display for LoopError {
 impl std::error::Error for LoopError {}
 
 impl Chain {
-    /// The value of [`CHAIN_HEADER`] in a request that this process makes, or passes on after it has
-    /// come this way: without configurations and numbers of processes, which mean nothing on
-    /// another machine.
+    /// The value of [`CHAIN_HEADER`] in a request that this process sends, or forwards on this
+    /// path. Without configurations and process IDs of the system, which have no meaning on another
+    /// machine.
     pub(crate) fn request_header(&self, path: &RequestPath) -> String {
         let above = self.0.above.iter().map(|link| &*link.process.id);
         let mut header = path.as_str().to_owned();
@@ -59,11 +60,11 @@ impl Chain {
         header
     }
 
-    /// The way of a request with this [`CHAIN_HEADER`].
+    /// The path of a request with this [`CHAIN_HEADER`].
     ///
     /// # Errors
     ///
-    /// When the request has come through this process before, or through too many.
+    /// When this process has forwarded the request before, or too many have.
     pub fn admit(&self, header: &str) -> Result<RequestPath, LoopError> {
         let own = passed(&self.0.own.id);
         let mut ids = Vec::new();
@@ -80,7 +81,7 @@ impl Chain {
     }
 
     /// The value of [`CHAIN_HEADER`] in a response to another Trunkline: this process, and the
-    /// gateways that its servers lead to.
+    /// gateways behind its servers.
     pub(crate) fn response_header(&self, below: &[Box<str>]) -> String {
         let mut ids = vec![&*self.0.own.id];
         for id in below.iter().take(MAX_IDS - 1) {
@@ -91,7 +92,7 @@ impl Chain {
         ids.join(",")
     }
 
-    /// The gateways that a response with this [`CHAIN_HEADER`] leads to.
+    /// The gateways behind a response with this [`CHAIN_HEADER`].
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl Chain {
     }
 }
 
-/// The id of a process as requests tell it.
+/// The ID of a process in requests.
 fn passed(id: &str) -> String {
     format!("{PASSED}{}", digest(&[CHAIN_HEADER.as_bytes(), id.as_bytes()], ID_LETTERS))
 }
@@ -159,8 +160,8 @@ mod tests {
         assert_eq!(second.gateways_in(&answer), Err(LoopError::Itself));
     }
 
-    /// A server knows the ids of the requests it gets. With them it could make a gateway above drop
-    /// another one.
+    /// A server knows the IDs in the requests it receives. With them it could make a gateway above
+    /// reject another one.
     #[test]
     fn ids_of_requests_are_no_ids_of_responses() {
         let chain = Chain::default();

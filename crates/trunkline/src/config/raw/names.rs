@@ -1,4 +1,4 @@
-//! Parts of names, and lists of them, within the limits that names have.
+//! Prefixes, separators and lists of names, with their limits.
 
 use serde_json::json;
 
@@ -9,37 +9,37 @@ use crate::config::model::Naming;
 use crate::config::units::Count;
 use crate::name::NamePattern;
 
-/// Longest separator. Every character of it is missing from every name.
+/// Longest separator, in characters. Every name is shorter by it.
 const MAX_SEPARATOR: usize = 8;
 
-/// Longest prefix; with the tool's own name it has to fit into an exposed name.
+/// Longest prefix; it must fit into an exposed name together with the upstream name.
 const MAX_PREFIX: usize = 32;
 
-/// Shortest limit on names: room for a hash and something to read before it.
+/// Shortest limit on names: a digest, and a readable part before it.
 const MIN_NAME_LENGTH: u32 = 16;
 
-/// What stands between server and tool.
+/// The string between server and tool.
 #[derive(Clone)]
 pub(crate) struct Separator(pub(crate) Box<str>);
 
-/// What goes before the names of a server's tools; may be empty.
+/// The prefix of a server's tools; may be empty.
 #[derive(Clone)]
 pub(crate) struct Prefix(pub(crate) Box<str>);
 
-/// How long an exposed name may be.
+/// Maximum length of an exposed name.
 #[derive(Clone)]
 pub(crate) struct NameLength(pub(crate) u32);
 
-/// The only tools that may be seen: at least one.
+/// The only items that may be seen, at least one.
 #[derive(Clone)]
 pub(crate) struct AllowList(pub(crate) Vec<WithSpan<Box<str>>>);
 
-/// Tools that may not be seen.
+/// Items that may not be seen.
 #[derive(Clone)]
 pub(crate) struct DenyList(pub(crate) Vec<WithSpan<Box<str>>>);
 
-/// The entries of a list of tools; reports those that are neither names nor patterns. A list with such an
-/// entry cannot be used: nobody knows what it was meant to allow or deny.
+/// The entries of a tool list; reports those that are neither names nor patterns. A list with such
+/// an entry cannot be used, because its intended meaning is unknown.
 fn list_entries(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<Box<str>>>> {
     let entries: Vec<WithSpan<Box<str>>> = FromNode::from_node(node, decoder)?;
     let mut are_usable = true;
@@ -54,12 +54,12 @@ fn list_entries(node: &Node, decoder: &mut Decoder<'_>) -> Option<Vec<WithSpan<B
     are_usable.then_some(entries)
 }
 
-/// An entry of a list of tools as JSON Schema: no white space around it, and no `!` before it.
+/// The JSON Schema of a list entry: no white space around it, and no `!` before it.
 fn list_entry_schema() -> serde_json::Value {
     json!({ "type": "string", "pattern": r"^[^!\s](.*\S)?$" })
 }
 
-/// A text that may stand in a name that models accept; reports any other.
+/// A string that is valid in a name that models accept; reports any other.
 fn part_of_name(
     node: &Node,
     decoder: &mut Decoder<'_>,

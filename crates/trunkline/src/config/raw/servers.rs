@@ -1,4 +1,4 @@
-//! The objects that hold servers by name, and what else hosts put beside them.
+//! The objects that contain servers by name, and the rules that hosts put next to them.
 
 use serde_json::json;
 
@@ -10,7 +10,8 @@ use crate::config::limits::LimitKeyword;
 use crate::config::source::Span;
 use crate::name::{MAX_NAME_BYTES, ServerName};
 
-/// The servers of one root key, each read on its own so that one bad entry spoils only itself.
+/// The servers of one root key, each decoded separately, so that an invalid entry does not affect
+/// others.
 #[derive(Clone)]
 pub(crate) struct ServerMap(pub(crate) Vec<NamedServer>);
 
@@ -20,14 +21,14 @@ pub(crate) struct NamedServer {
     pub(crate) name: ServerName,
     pub(crate) key: Span,
     pub(crate) span: Span,
-    /// Absent when it is not even an object.
+    /// `None` if it is not even an object.
     pub(crate) entry: Option<ServerEntry>,
-    /// Whether every value in it could be read.
+    /// Whether every value in it could be decoded.
     pub(crate) clean: bool,
 }
 
 impl ServerMap {
-    /// Reads members as servers. Names that cannot be names are reported and left out.
+    /// Decodes members as servers. Invalid names are reported and left out.
     pub(crate) fn from_members<'n>(
         members: impl Iterator<Item = &'n ObjectMember>,
         decoder: &mut Decoder<'_>,
@@ -71,8 +72,8 @@ impl FromNode for ServerMap {
     }
 }
 
-/// What stands under opencode's `mcp` key: servers, or an object with servers in it; and in a file
-/// of Gemini CLI, rules for the servers elsewhere.
+/// The value of opencode's `mcp` key: servers, or an object that contains servers; and in a file of
+/// Gemini CLI, rules for the servers elsewhere.
 #[derive(Clone, Default)]
 pub(crate) struct McpEntry {
     pub(crate) servers: Option<ServerMap>,
@@ -80,15 +81,15 @@ pub(crate) struct McpEntry {
     pub(crate) allowed: Option<WithSpan<Vec<WithSpan<Box<str>>>>>,
     pub(crate) excluded: Option<WithSpan<Vec<WithSpan<Box<str>>>>>,
     pub(crate) inputs: Option<WithSpan<Vec<WithSpan<InputEntry>>>>,
-    /// Whether `allowed` or `excluded` is there and cannot be read.
+    /// Whether `allowed` or `excluded` exists and cannot be decoded.
     pub(crate) has_unreadable_rule: bool,
-    /// Whether a list or a switch stands in the place of a server.
+    /// Whether there is a list or a switch in the place of a server.
     pub(crate) has_unknown_rule: bool,
 }
 
 impl McpEntry {
-    /// Whether the keys are those of `mcp` itself, and not names of servers. A server called like
-    /// one of them has a type, a command or an address.
+    /// Whether the keys are those of `mcp` itself, and not names of servers. A server with such a
+    /// name has a type, a command or a URL.
     pub(crate) fn has_own_keys(node: &Node) -> bool {
         let is_entry = |value: &Node| {
             ["type", "command", "url"].into_iter().any(|key| {
@@ -98,7 +99,7 @@ impl McpEntry {
         let object = |key| node.get(key).is_some_and(|it| is_object(it) && !is_entry(it));
         let array = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::Array(_)));
         let text = |key| node.get(key).is_some_and(|it| matches!(it.value, Value::String(_)));
-        // Also where it cannot be read: taken for a server, it would be a rule that is not applied.
+        // Even if it cannot be decoded: taken for a server, it would be a rule that is not applied.
         let rule = |key| node.get(key).is_some_and(|it| !is_object(it) || !is_entry(it));
         object("servers")
             || object("timeout")

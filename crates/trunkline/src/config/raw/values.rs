@@ -1,4 +1,4 @@
-//! Values that hosts write in more than one shape.
+//! Values that hosts write in more than one form.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::config::source::Span;
 use crate::config::units::{PositiveDuration, RawNumber};
 use crate::name::NamePattern;
 
-/// A transport by its word, or with its keys.
+/// A transport by its keyword, or with its keys.
 #[derive(Clone)]
 pub(crate) enum TransportEntry {
     Word(TransportKeyword),
@@ -159,7 +159,7 @@ impl FromNode for RestartEntry {
     }
 }
 
-/// A timeout: a number whose unit depends on the host, a text with a unit, or two bounds.
+/// A timeout: a number whose unit depends on the host, a string with a unit, or two durations.
 #[derive(Clone)]
 pub(crate) enum TimeoutEntry {
     Number(f64),
@@ -188,7 +188,7 @@ impl FromNode for TimeoutEntry {
     }
 }
 
-/// A level of trust, or Gemini CLI's switch of the same name, which means something else.
+/// A level of trust, or Gemini CLI's switch of the same name, which has another meaning.
 #[derive(Clone, Copy)]
 pub(crate) enum TrustEntry {
     Level(Trust),
@@ -237,7 +237,7 @@ fn spanned(value: Box<str>, span: Span) -> WithSpan<Box<str>> {
     WithSpan { value, span, key: span }
 }
 
-/// Patterns of tool names: a list, a comma-separated text, or opencode's map to true and false.
+/// Patterns of tool names: a list, a comma-separated string, or opencode's map to booleans.
 #[derive(Clone)]
 pub(crate) struct PatternsEntry(pub(crate) Vec<WithSpan<Box<str>>>);
 
@@ -251,7 +251,7 @@ impl FromNode for PatternsEntry {
             }
             Value::Object(members) => {
                 let NamedValues(entries) = NamedValues::<bool>::from_node(node, decoder)?;
-                // Without an entry that cannot be read, the others could include more.
+                // Without an entry that cannot be decoded, the others could include more.
                 if entries.len() < members.len() {
                     return None;
                 }
@@ -282,11 +282,12 @@ impl FromNode for PatternsEntry {
     }
 }
 
-/// Who uses one running server; or opencode's rule of the same name, about sharing conversations.
+/// Whether clients share a server process; or opencode's rule of the same name, about sharing
+/// conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShareEntry {
     Servers(Share),
-    /// `manual`, `auto` or `disabled`, which mean nothing outside of a file of opencode.
+    /// `manual`, `auto` or `disabled`, which have a meaning only in a file of opencode.
     Conversations,
 }
 

@@ -1,5 +1,5 @@
-//! Bundles and agents of one layer. Each is read on its own; one with an error is disabled, because
-//! it might show more without the part that cannot be read (BUN-2, TOOL-6).
+//! Bundles and agents of one layer. Each is decoded separately; one with an error is disabled,
+//! because it might show more without the part that cannot be decoded (BUN-2, TOOL-6).
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::name::{AgentName, BundleName};
 
 /// A bundle of one layer.
 pub(crate) enum BundleDraft {
-    /// A whole entry.
+    /// An entry without errors.
     Whole(Box<WholeBundle>),
     /// An entry with errors. It is not used, and nothing from a lower layer takes its place.
     Broken,
@@ -127,8 +127,9 @@ impl LayerReader<'_, '_> {
         Some(Agent { tools, access, description, location, is_disabled: false })
     }
 
-    /// The entries of a kind, each name once, and whether each is without errors. Of a name that is written
-    /// twice nothing says which entry is meant, nor of one in a container that is.
+    /// The entries of a kind, each name once, with whether it has no errors. A name that is written
+    /// twice, or in an ambiguous container, counts as an error, because the intended entry is
+    /// unknown.
     fn entries<'n>(
         &self,
         root: Option<&'n Node>,
@@ -154,7 +155,7 @@ impl LayerReader<'_, '_> {
         firsts.map(|entry| (entry, is_sound(entry))).collect()
     }
 
-    /// Says that something with errors is not used.
+    /// Reports that an entry with errors is disabled.
     fn disabled(&mut self, what: &str, name: &str, key: Span) {
         let message = format!("{what} `{name}` is disabled until its errors are corrected");
         let found = self.decoder.warning(Code::Disabled, key, message);
@@ -162,7 +163,7 @@ impl LayerReader<'_, '_> {
     }
 }
 
-/// What was read, by where its key starts.
+/// The decoded entries, by the position of their key.
 fn by_key<T>(NamedValues(entries): &NamedValues<T>) -> HashMap<usize, &WithSpan<T>> {
     entries.iter().map(|(key, entry)| (key.span.start(), entry)).collect()
 }

@@ -1,5 +1,5 @@
-//! The objects at the top of a file that hold servers, bundles and agents. One that is written twice, or under a
-//! misspelt key, may be the one with a limit: what it names is not used (BUN-2).
+//! The objects at the top of a file that contain servers, bundles and agents. One that is written
+//! twice, or under a misspelt key, may be the one with a limit: its entries are not used (BUN-2).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::config::redact::quoted;
 use crate::config::suggest::{Suggestions, slips};
 use crate::name::ServerName;
 
-/// What a container holds.
+/// The kind of entries in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainerKind {
     Servers,
@@ -33,32 +33,33 @@ impl ContainerKind {
     }
 }
 
-/// The container that may hold rules for the servers of others (Gemini CLI).
+/// The container that may contain rules for the servers of other containers (Gemini CLI).
 const MCP: &str = "mcp";
 
-/// The container inside of that one.
+/// The container inside that one.
 const NESTED: &str = "servers";
 
-/// Keys of other hosts that resemble a container, and hold something else.
+/// Keys of other hosts that resemble a container, and contain other entries.
 const FOREIGN: &[&str] = &["acpServers", "lspServers", "lsp_servers"];
 
 /// The key of opencode's own agents.
 const OPENCODE_AGENTS: &str = "agent";
 
-/// Letters of a key in which two may be wrong. Shorter keys are too near to others: `events` to `agents`.
+/// Shortest key in which two misspellings are recognized, in letters. Shorter keys are too similar
+/// to others: `events` to `agents`.
 const LONG_KEY: usize = 8;
 
-/// The containers of a file of which nothing says whether they count.
+/// The ambiguous containers of a file: those written twice, or misspelt.
 #[derive(Default)]
 pub(super) struct Containers<'n> {
     ambiguous: Vec<AmbiguousContainer<'n>>,
-    /// Where the keys of those start that are misspelt.
+    /// The positions of misspelt keys.
     misspelt: HashSet<usize>,
 }
 
 struct AmbiguousContainer<'n> {
     kind: ContainerKind,
-    /// The key that it has, or was probably meant to have.
+    /// The key that it has, or was probably intended to have.
     key: &'static str,
     is_misspelt: bool,
     member: &'n ObjectMember,
@@ -93,7 +94,7 @@ impl<'n> Containers<'n> {
         Self { ambiguous, misspelt }
     }
 
-    /// Whether nothing says which container of a kind counts.
+    /// Whether containers of a kind are ambiguous.
     pub(super) fn is_ambiguous(&self, kind: ContainerKind) -> bool {
         self.ambiguous.iter().any(|it| it.kind == kind)
     }
@@ -103,12 +104,12 @@ impl<'n> Containers<'n> {
         self.misspelt.contains(&member.key.span.start())
     }
 
-    /// Whether the rules for the servers of other containers are among these.
+    /// Whether the container with rules for the servers of others is ambiguous.
     pub(super) fn has_rules(&self) -> bool {
         self.ambiguous.iter().any(|it| it.key == MCP)
     }
 
-    /// The keys of the entries in those of a kind.
+    /// The keys of the entries in ambiguous containers of a kind.
     pub(super) fn ambiguous_keys(
         &self,
         kind: ContainerKind,
@@ -117,7 +118,7 @@ impl<'n> Containers<'n> {
         of_kind.flat_map(AmbiguousContainer::entries).map(|member| &member.key)
     }
 
-    /// The entries of a kind that stand in containers with the right key, and in all others.
+    /// The entries of a kind, in containers with the right key and in misspelt ones.
     pub(super) fn entries(
         &self,
         root: Option<&'n Node>,
@@ -131,7 +132,8 @@ impl<'n> Containers<'n> {
 }
 
 impl LayerReader<'_, '_> {
-    /// Servers in containers that are written twice or misspelt: nothing says which entry is meant.
+    /// Disables servers in containers that are written twice or misspelt, because the intended
+    /// entry is unknown.
     pub(super) fn ambiguous_servers(
         &self,
         containers: &Containers<'_>,
@@ -152,7 +154,7 @@ impl LayerReader<'_, '_> {
         }));
     }
 
-    /// Reports a container under a key that nothing knows.
+    /// Reports a container under a misspelt key.
     pub(super) fn misspelt_container(&mut self, member: &ObjectMember, has_no_servers: bool) {
         let ObjectMember { key, value } = member;
         let message = format!("{} is not a known key", quoted(&key.text));
@@ -174,7 +176,7 @@ impl<'n> AmbiguousContainer<'n> {
     }
 }
 
-/// The entries of a container that has, or was meant to have, a key.
+/// The entries of a container with a key, or with a misspelling of it.
 fn entries<'n>(key: &str, container: &'n ObjectMember) -> &'n [ObjectMember] {
     let node = match key == MCP && McpEntry::has_own_keys(&container.value) {
         true => container.value.get(NESTED),
@@ -186,12 +188,13 @@ fn entries<'n>(key: &str, container: &'n ObjectMember) -> &'n [ObjectMember] {
     }
 }
 
-/// The container that an unknown key at the top was probably meant to be, by its letters and its value.
+/// The container that an unknown key at the top was probably intended to be, by its spelling and
+/// its value.
 fn meant_container(
     file: &FileEntry,
     member: &ObjectMember,
 ) -> Option<(ContainerKind, &'static str)> {
-    // With a budget of its own: many other slips must not make this one harmless.
+    // With a separate work limit: many other misspellings must not make this one go unnoticed.
     let known = FileEntry::KEYS.iter().copied();
     let near = Suggestions::default().nearest(&member.key.text, known)?;
     if is_comment(&member.key.text) || !is_slip_of(near, &member.key.text) {
@@ -201,7 +204,7 @@ fn meant_container(
     let is_container = match &member.value.value {
         Value::Object(members) => members.iter().any(|it| is_entry(near, &it.value)),
         Value::Array(items) => !items.is_empty(),
-        // A path of agent files. Claude Code has the name of an agent under `agent`.
+        // A path of agent files. Claude Code writes the name of an agent under `agent`.
         Value::String(text) => kind == ContainerKind::Agents && text.contains(['/', '.']),
         _ => false,
     };
@@ -210,9 +213,9 @@ fn meant_container(
     (is_container && !is_foreign).then_some((kind, near))
 }
 
-/// Whether an unknown key is the key of a container with a slip, and not another word.
+/// Whether an unknown key is a misspelt key of a container, and not another word.
 fn is_slip_of(container: &str, key: &str) -> bool {
-    // Most words of three letters are near to this one.
+    // Most words of three letters are similar to this one.
     let is_other = container == MCP && !key.to_lowercase().chars().all(|c| "mcps".contains(c));
     let slips_allowed = if container.len() < LONG_KEY { 1 } else { 2 };
     !is_other && !FOREIGN.contains(&key) && slips(key, container) <= slips_allowed

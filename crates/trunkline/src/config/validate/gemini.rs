@@ -1,4 +1,4 @@
-//! Rules of Gemini CLI that stand apart from the servers they are about.
+//! Applies rules of Gemini CLI that are written apart from the servers they concern.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use crate::config::redact::quoted;
 use crate::name::ServerName;
 
 impl LayerReader<'_, '_> {
-    /// Gemini CLI keeps its switches apart from the servers: `mcp.allowed` and `mcp.excluded`.
+    /// Applies `mcp.allowed` and `mcp.excluded`, with which Gemini CLI enables and disables
+    /// servers.
     pub(super) fn gemini_rules(
         &mut self,
         file: &FileEntry,
@@ -28,7 +29,8 @@ impl LayerReader<'_, '_> {
         let allowed = mcp.value.allowed.as_ref().map(names);
         let excluded = mcp.value.excluded.as_ref().map(names);
         let are_names = self.are_server_names(&mcp.value, servers);
-        // Beside servers elsewhere, `mcp` holds rules: a list in it is one that nothing knows.
+        // If servers are elsewhere, `mcp` contains rules: a list under any other key is an unknown
+        // rule.
         let is_beside = [&file.mcp_servers, &file.servers, &file.context_servers];
         let is_beside = is_beside.into_iter().any(Option::is_some);
         let is_unknown = is_beside && mcp.value.has_unknown_rule;
@@ -43,8 +45,8 @@ impl LayerReader<'_, '_> {
         }
     }
 
-    /// Whether every entry of Gemini CLI's lists can be the name of a server; reports those that cannot, and
-    /// those of which the file has no server.
+    /// Whether every entry of Gemini CLI's lists can be the name of a server. Reports those that
+    /// cannot, and names that no server in the file has.
     fn are_server_names(&mut self, mcp: &McpEntry, servers: &[LayerServer]) -> bool {
         let mut are_names = true;
         let lists = [mcp.allowed.as_ref(), mcp.excluded.as_ref()];

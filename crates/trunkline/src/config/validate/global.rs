@@ -1,5 +1,5 @@
-//! Settings for all servers that cannot be read, and limits at the top of a file that are none: the
-//! servers they were written for are not used (BUN-2).
+//! Settings for all servers that cannot be decoded, and unknown limits at the top of a file: the
+//! servers they were written for are disabled (BUN-2).
 
 use super::settings::SETTINGS;
 use super::{LayerReader, members};
@@ -10,17 +10,17 @@ use crate::config::limits::LimitKeyword;
 use crate::config::raw::{FileEntry, ShareEntry};
 use crate::config::source::{Location, Span};
 
-/// A setting at the top of a file that cannot be read.
+/// A setting at the top of a file that cannot be decoded.
 pub(crate) struct UnreadableSetting {
-    /// The key as it was written.
+    /// The key as written.
     pub(crate) key: Box<str>,
-    /// The setting that it is; absent for a limit that no setting stands for, which holds every server.
+    /// The setting; `None` for a limit that is not a setting, which disables every server.
     pub(crate) setting: Option<&'static str>,
     pub(crate) location: Location,
 }
 
 impl LayerReader<'_, '_> {
-    /// The settings at the top that are there and cannot be read.
+    /// The settings at the top that exist and cannot be decoded.
     pub(super) fn unreadable_settings(
         &mut self,
         root: Option<&Node>,
@@ -45,7 +45,7 @@ impl LayerReader<'_, '_> {
                 add(key, None, member.key.span);
             }
         }
-        // Limits in an object that has none.
+        // Unknown limits in `naming`, which has none.
         let limits = self.decoder.error_places_of(Code::UnknownKey);
         if let Some(member) = members(root, "naming").find(|member| limits.any_within(member)) {
             add("naming", None, member.key.span);
@@ -64,8 +64,8 @@ impl LayerReader<'_, '_> {
         found
     }
 
-    /// Looks at rules of opencode that stand at the top: those that cannot be of opencode are limits in the
-    /// wrong place.
+    /// Checks opencode's rules at the top: values that opencode cannot have written are misplaced
+    /// limits.
     fn host_rules(&mut self, file: &FileEntry) {
         let rules = [("tools", &file.tools), ("permission", &file.permission)];
         for (key, written) in rules {
@@ -89,7 +89,7 @@ impl LayerReader<'_, '_> {
         }
     }
 
-    /// Reports opencode's `share`, which is about conversations.
+    /// Reports opencode's `share`, which concerns conversations.
     fn shared_conversations(&mut self, is_of_opencode: bool, span: Span) {
         let found = if is_of_opencode {
             let message = "`share` is opencode's rule for conversations and has no effect here";
@@ -102,12 +102,12 @@ impl LayerReader<'_, '_> {
     }
 }
 
-/// Keys at the top of a file by which an agent of Amazon Q can be told. Its `allowedTools` run without a
-/// question, which is the host's business.
+/// Keys at the top of a file that identify an agent of Amazon Q. Its `allowedTools` are tools that
+/// run without confirmation, which concerns only that host.
 const AMAZON_Q_MARKERS: &[&str] =
     &["includeMcpJson", "toolAliases", "toolsSettings", "useLegacyMcpJson"];
 
-/// Whether a file is the agent of Amazon Q that its servers were written for.
+/// Whether a file is an agent of Amazon Q.
 fn is_amazon_q_agent(file: &FileEntry) -> bool {
     file.unknown.iter().any(|member| AMAZON_Q_MARKERS.contains(&&*member.key.text))
 }
@@ -120,7 +120,8 @@ pub(super) fn is_limit(file: &FileEntry, member: &ObjectMember) -> bool {
 }
 
 impl AnyValue {
-    /// Whether this is no rule of opencode, which writes a map, or `allow` or `ask` for everything.
+    /// Whether opencode cannot have written this rule: it writes a map, or `allow` or `ask` for all
+    /// tools.
     fn is_misplaced_limit(&self) -> bool {
         match &self.0.value {
             Value::Object(_) => false,
@@ -129,7 +130,7 @@ impl AnyValue {
         }
     }
 
-    /// Whether something in this is false or denied.
+    /// Whether any value is `false` or `deny`.
     pub(super) fn denies_something(&self) -> bool {
         fn denies(node: &Node) -> bool {
             match &node.value {

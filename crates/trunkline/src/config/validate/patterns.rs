@@ -1,4 +1,4 @@
-//! The patterns of an agent: read one by one, and looked at together (TOOL-6).
+//! Decodes the patterns of an agent, and checks them together (TOOL-6).
 
 use crate::config::decode::{Decoder, WithSpan};
 use crate::config::diagnostic::Code;
@@ -6,11 +6,11 @@ use crate::config::model::AgentPattern;
 use crate::config::raw::PatternsEntry;
 use crate::name::{AgentName, NamePattern};
 
-/// Something cannot be used, which has been reported.
+/// A pattern cannot be used, which was reported.
 pub(crate) struct UnusablePattern;
 
-/// What an agent may see. An agent with a pattern that cannot be read is not used at all: without
-/// that pattern it might see more than it should.
+/// The patterns of an agent. An agent with a pattern that cannot be decoded is not used at all:
+/// without that pattern it might see more than it should.
 pub(crate) fn patterns(
     agent: &AgentName,
     written: Option<&WithSpan<PatternsEntry>>,

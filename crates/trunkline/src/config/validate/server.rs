@@ -1,4 +1,4 @@
-//! One server entry: transport, switches, lists and rules.
+//! Validates one server entry: transport, switches, lists and rules.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::config::source::{Source, Span};
 
 /// A server of one layer, before layers are merged.
 pub(crate) enum ServerDraft {
-    /// A whole entry.
+    /// An entry without errors.
     Whole(Box<WholeServer>),
     /// Only a switch for an entry of a lower layer.
     Switch(bool),
@@ -23,7 +23,7 @@ pub(crate) enum ServerDraft {
     Broken,
 }
 
-/// A whole entry, without the defaults that come from elsewhere.
+/// A complete entry, without defaults of other layers.
 pub(crate) struct WholeServer {
     pub(crate) enabled: bool,
     pub(crate) transport: Transport,
@@ -56,7 +56,7 @@ pub(super) struct ServerReader<'r, 'd> {
 }
 
 impl ServerReader<'_, '_> {
-    /// What an entry means. `None` means that it cannot be used, which has been reported.
+    /// Validates an entry. `None` means that it cannot be used, which was reported.
     pub(super) fn draft(&mut self, entry: &ServerEntry) -> Option<ServerDraft> {
         self.unknown_keys(entry);
         let enabled = self.enabled(entry);
@@ -65,7 +65,7 @@ impl ServerReader<'_, '_> {
         }
         let behaviour = self.behaviour(entry);
         let trust = self.trust(entry);
-        // With a value unread, a transport that seems to be missing may be there after all.
+        // If a value could not be decoded, it may be the transport that seems to be missing.
         if !self.named.clean && entry.command.is_none() && entry.url.is_none() {
             return None;
         }
@@ -102,7 +102,7 @@ impl ServerReader<'_, '_> {
                 continue;
             };
             let message = format!("`{}` is kept and has no effect: {}", key.text, foreign.meaning);
-            // `"oauth": false` asks for what happens anyway.
+            // `"oauth": false` has the same effect as no key.
             let switched_off = value.value == Value::Bool(false);
             let found = match foreign.severity {
                 Severity::Warning if !switched_off => {
@@ -114,7 +114,7 @@ impl ServerReader<'_, '_> {
         }
     }
 
-    /// Everything unknown in the entry and its transport.
+    /// All unknown members of the entry and its transport.
     fn kept(&self, entry: &ServerEntry) -> Vec<UnknownKey> {
         let mut all = kept(self.source, &entry.unknown);
         if let Some(TransportEntry::Keys(nested)) = entry.transport.as_ref().map(|it| &it.value) {
@@ -206,8 +206,8 @@ impl ServerReader<'_, '_> {
 }
 
 impl ServerReader<'_, '_> {
-    /// Reports Gemini CLI's switch `trust`, which says there whether calls are confirmed. Where no entry of
-    /// Gemini CLI can stand, `false` is meant as a limit.
+    /// Reports Gemini CLI's switch `trust`, which controls there whether calls need confirmation.
+    /// Outside of `mcpServers`, where Gemini CLI has its servers, `false` is intended as a limit.
     fn trust_switch(&mut self, is_on: bool, span: Span) {
         let message = "`trust` as a switch is Gemini CLI's and has no effect here";
         let found = match (is_on, self.dialect) {
@@ -230,7 +230,7 @@ fn auth_provider(entry: &ServerEntry) -> Option<Box<str>> {
     nested.or(entry.auth_provider.as_ref()).map(|id| id.value.clone())
 }
 
-/// Whether an entry has nothing but `enabled` or `disabled`, and perhaps a comment.
+/// Whether an entry has only `enabled` or `disabled`, and perhaps a comment.
 fn is_switch(entry: &ServerEntry) -> bool {
     let comments = entry.unknown.iter().filter(|member| is_comment(&member.key.text)).count();
     let switches = usize::from(entry.enabled.is_some()) + usize::from(entry.disabled.is_some());

@@ -1,4 +1,4 @@
-//! Settings that hold for all servers or for one: which of them a layer changes.
+//! Settings for all servers or for one: the ones that a layer changes.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::config::raw::{
 use crate::config::source::Span;
 use crate::config::units::{PositiveDuration, seconds};
 
-/// The settings for all servers that a server can have for itself, by their keys. One that cannot be read
-/// disables the servers that would use it, as it does in a server. `access` is not among them: the strictest
-/// takes its place.
+/// The settings for all servers that a server can override, by their keys. One that cannot be
+/// decoded disables the servers that would use it, as it does in a server. `access` is not
+/// included: it is replaced by the strictest.
 pub(super) const SETTINGS: &[&str] = &[
     "connect",
     "protocol",
@@ -33,7 +33,7 @@ pub(super) const SETTINGS: &[&str] = &[
     "maxResultBytes",
 ];
 
-/// What a layer changes about bounds and rules.
+/// The limits and rules that a layer changes.
 #[derive(Clone, Default)]
 pub(crate) struct ServerSettingsLayer {
     access: Option<Access>,
@@ -61,7 +61,7 @@ struct TimeoutsLayer {
     grace: Option<Duration>,
 }
 
-/// Takes the same-named settings of a file or a server entry.
+/// The settings of a file or a server entry, which have the same names.
 macro_rules! changes_of {
     ($written:expr) => {
         ServerSettingsLayer {
@@ -95,14 +95,15 @@ impl ServerSettingsLayer {
         Self { share, ..changes_of!(entry) }
     }
 
-    /// Sets the rules that limit callers to the strictest, whatever was written: others may be missing.
+    /// Sets the rules that limit callers to the strictest, whatever is written, because other rules
+    /// may be missing.
     pub(super) fn limit(&mut self) {
         self.limit_access(Access::ReadOnlyStrict);
         self.redact = Some(true);
     }
 
-    /// Whether a setting, by its key in [`SETTINGS`], is there. Timeouts are several settings, which may come
-    /// from several places.
+    /// Whether a setting is present, by its key in [`SETTINGS`]. Timeouts are several settings,
+    /// which may come from several layers.
     pub(crate) fn sets(&self, setting: &str) -> bool {
         match setting {
             "connect" => self.connect.is_some(),
@@ -119,12 +120,12 @@ impl ServerSettingsLayer {
         }
     }
 
-    /// Sets the access rule, whatever was written.
+    /// Sets the access rule, whatever is written.
     pub(super) fn limit_access(&mut self, access: Access) {
         self.access = Some(access);
     }
 
-    /// Takes bounds that other hosts set for all servers under keys of their own.
+    /// Applies timeouts that other hosts set for all servers under their own keys.
     pub(super) fn apply_host_wide(&mut self, file: &FileEntry, decoder: &mut Decoder<'_>) {
         if let Some(written) = &file.context_server_timeout {
             match seconds(written.value.0) {
@@ -144,7 +145,7 @@ impl ServerSettingsLayer {
         not_applied(file, decoder);
     }
 
-    /// Bounds calls, unless they are bounded already by a clearer key.
+    /// Sets the timeout of calls, unless a clearer key sets it.
     pub(crate) fn bound_calls(&mut self, bound: Duration) {
         self.timeouts.call.get_or_insert(bound);
     }
@@ -153,7 +154,7 @@ impl ServerSettingsLayer {
         self.timeouts.handshake.get_or_insert(bound);
     }
 
-    /// Bounds every request, as opencode's `timeout` does.
+    /// Sets the timeout of every request, like opencode's `timeout`.
     pub(crate) fn bound_everything(&mut self, bound: Duration) {
         self.bound_calls(bound);
         self.bound_start(bound);
@@ -229,7 +230,7 @@ fn restart(written: &RestartEntry) -> Restart {
         RestartEntry::Details(details) => {
             match details.policy.as_ref().map(|policy| policy.value) {
                 Some(RestartRule::Never) => Restart::Never,
-                // Whoever gives details wants them used.
+                // Details without a policy imply that they are to be used.
                 Some(RestartRule::OnFailure) | None => Restart::OnFailure(Backoff {
                     limit: details.limit.as_ref().map_or(default.limit, |limit| limit.value.0),
                     delay: duration(details.delay.as_ref()).unwrap_or(default.delay),
@@ -245,7 +246,7 @@ pub(super) fn bad_timeout(decoder: &mut Decoder<'_>, span: Span) {
     decoder.push(found.label("expected more than zero and at most a week"));
 }
 
-/// Says which rules of opencode and VS Code are not kept here, where they keep something out.
+/// Reports rules of opencode and VS Code that deny something and are not applied here.
 fn not_applied(file: &FileEntry, decoder: &mut Decoder<'_>) {
     let rules = [("permission", &file.permission), ("tools", &file.tools)];
     for (key, written) in rules {
@@ -262,7 +263,7 @@ fn not_applied(file: &FileEntry, decoder: &mut Decoder<'_>) {
     }
 }
 
-/// What a layer changes about names.
+/// The naming options that a layer changes.
 #[derive(Clone, Default)]
 pub(crate) struct NamingLayer {
     separator: Option<Box<str>>,

@@ -1,4 +1,4 @@
-//! How a server is reached: one transport out of every host's way to write it.
+//! Validates the transport of a server, in the spellings of all hosts.
 
 mod values;
 
@@ -13,16 +13,16 @@ use crate::config::raw::{CommandEntry, ServerEntry, TransportEntry};
 use crate::config::source::Span;
 use crate::config::template::Template;
 
-/// Reads the transport of one entry.
+/// Decodes the transport of one entry.
 pub(super) struct TransportReader<'r, 'd> {
     pub(super) decoder: &'r mut Decoder<'d>,
     pub(super) dialect: Dialect,
     pub(super) inputs: &'r Inputs,
-    /// Where the entry's name stands: the place of what is missing.
+    /// The span of the entry's name, for messages about missing keys.
     pub(super) key: Span,
 }
 
-/// An address and what its key says about it.
+/// A URL, and the transport that its key implies.
 struct UrlEntry<'e> {
     url: &'e WithSpan<Box<str>>,
     streamable: bool,
@@ -38,7 +38,7 @@ impl TransportReader<'_, '_> {
             return None;
         }
         let address = self.address(keys)?;
-        // Forms write an empty command for remote servers.
+        // Some user interfaces write an empty command for remote servers.
         let is_empty = |command: &WithSpan<CommandEntry>| match &command.value {
             CommandEntry::Program(program) => program.trim().is_empty(),
             CommandEntry::Line(line) => line.is_empty(),
@@ -62,7 +62,7 @@ impl TransportReader<'_, '_> {
         }
     }
 
-    /// The entry that holds the transport's keys, and the word for it.
+    /// The entry that contains the transport's keys, and the keyword of the transport.
     fn keys<'e>(
         &mut self,
         entry: &'e ServerEntry,
@@ -157,7 +157,7 @@ impl TransportReader<'_, '_> {
         }))
     }
 
-    /// The program, with the arguments and variables that are written inside `command`.
+    /// The program, with arguments and variables inside of `command`.
     #[expect(clippy::type_complexity, reason = "three parts that are joined at once")]
     fn program(
         &mut self,
@@ -261,7 +261,7 @@ impl TransportReader<'_, '_> {
         None
     }
 
-    /// Checks the beginning of an address whose rest is not known yet.
+    /// Checks the start of a URL whose rest contains references.
     fn check_scheme(&mut self, text: &str, span: Span) -> Option<()> {
         match text.split_once("://") {
             Some((scheme, _)) if !scheme.contains('$') && !matches!(scheme, "http" | "https") => {
@@ -295,7 +295,7 @@ impl TransportReader<'_, '_> {
     }
 }
 
-/// Where the keys of a transport stand in an entry.
+/// The spans of the transport's keys in an entry.
 fn transport_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
     let keys = [
         key_of(&entry.kind),
@@ -311,7 +311,7 @@ fn transport_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
     keys.into_iter().flatten()
 }
 
-/// Where the keys stand that an entry has and its transport has not.
+/// The spans of keys that an entry has and its transport does not.
 fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
     let keys = [
         key_of(&entry.transport),
@@ -344,15 +344,15 @@ fn key_of<T>(field: &Option<WithSpan<T>>) -> Option<Span> {
     field.as_ref().map(|field| field.key)
 }
 
-/// Why a text is not an address of a server.
+/// The reason why a string is not the URL of a server.
 pub(crate) enum UrlProblem {
-    /// It is an address of something else.
+    /// It is a URL with another scheme, or without one.
     Scheme,
-    /// It is no address.
+    /// It is not a URL.
     Invalid,
 }
 
-/// Checks that a text is an address of a server.
+/// Checks that a string is the URL of a server.
 pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -362,7 +362,8 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(UrlProblem::Scheme);
     }
-    // The parser repairs what people then see differently from what is used.
+    // The parser repairs some strings, so that users would see another URL than the one that is
+    // used.
     let after_scheme = text.get(url.scheme().len()..);
     let is_whole = text.trim() == text && after_scheme.is_some_and(|it| it.starts_with("://"));
     if is_whole { Ok(url) } else { Err(UrlProblem::Invalid) }

@@ -168,7 +168,7 @@ fn the_same_claim_twice_ends() {
     assert_eq!(unique.len(), 3);
 }
 
-/// Texts of few different characters, so that they collide often, and some long ones.
+/// Strings of few different characters, so that they collide often, and some long ones.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "[ab_]{1,4}",
@@ -288,7 +288,7 @@ proptest! {
 }
 
 proptest! {
-    /// A caller may send any text as a name; a prefix length may fall inside a character.
+    /// A caller may send any string as a name; a prefix length may fall inside a character.
     #[test]
     fn any_text_can_be_looked_up(text in "\\PC{0,12}", servers in btree_set("[a-z]{1,6}", 0..4)) {
         let world: World = servers.into_iter().map(|name| (name, (None, BTreeSet::new()))).collect();

@@ -100,7 +100,7 @@ fn no_file_raises_what_an_embedding_host_allows() {
     assert_eq!(restart("s"), Restart::OnFailure(Backoff { max_delay: longest, ..most }));
 }
 
-/// Nothing but overrides.
+/// An environment with overrides only.
 struct Nowhere;
 
 impl Environment for Nowhere {

@@ -1,4 +1,4 @@
-//! Several limits show what every one of them shows by itself, whatever the configuration.
+//! Tests that several limits together show the items that each of them shows.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ static DENIED: [&str; 6] = ["plain", "reads", "writes", "plan", "x://1", "x://2/
 /// URIs of every server, in several spellings.
 static URIS: [&str; 6] = ["x://1", "x://2", "x://2/3", "x://2/%33", "X://2//4", "x://other"];
 
-/// What every server has.
+/// The items of every server.
 const ITEMS: &[(ItemKind, &str)] = &[
     (ItemKind::Tool, "plain"),
     (ItemKind::Tool, r#"reads{"readOnlyHint":true}"#),
@@ -32,7 +32,7 @@ const ITEMS: &[(ItemKind, &str)] = &[
     (ItemKind::ResourceTemplate, "x://2/{n}"),
 ];
 
-/// One limit, in names of its own.
+/// One generated limit.
 #[derive(Clone, Debug)]
 struct Drawn {
     agent: Option<&'static str>,
@@ -71,7 +71,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
-/// A limit with at least one rule: one without shows whatever the others show.
+/// A limit with at least one rule: one without has no effect.
 fn drawn_rule() -> impl Strategy<Value = Drawn> {
     (drawn(), access()).prop_map(|(drawn, access)| match drawn.is_set() {
         true => drawn,
@@ -146,7 +146,7 @@ impl World {
         self.rules.caller(CallerSpec { within: &within, ..CallerSpec::default() }).unwrap()
     }
 
-    /// Everything of every kind that a caller sees.
+    /// All items that a caller sees.
     fn all_seen(&self, caller: &Caller) -> BTreeSet<(ItemKind, &str)> {
         let entries = ItemKind::ALL.iter().flat_map(|kind| self.catalog.entries(*kind));
         let allowed =
@@ -154,21 +154,21 @@ impl World {
         allowed.map(|entry| (entry.kind(), entry.exposed())).collect()
     }
 
-    /// The addresses that a caller can read, those that fit a template included.
+    /// The URIs that a caller can read, including those that match a template.
     fn readable(&self, caller: &Caller) -> BTreeSet<String> {
         let view = self.view(caller);
         let addresses = uris().into_iter().map(|(server, own)| qualified_uri(&server, own));
         addresses.filter(|address| view.route_resource(address).is_ok()).collect()
     }
 
-    /// The addresses of whose changes a caller hears.
+    /// The URIs whose updates a caller receives.
     fn heard(&self, caller: &Caller) -> BTreeSet<String> {
         let view = self.view(caller);
         let heard = uris().into_iter().filter(|(server, own)| view.may_hear_of(server, own));
         heard.map(|(server, own)| qualified_uri(&server, own)).collect()
     }
 
-    /// The servers whose log a caller hears, and whose tasks it may ask about.
+    /// The servers whose log messages and tasks a caller may receive.
     fn heard_from(&self, caller: &Caller) -> BTreeSet<ServerName> {
         let view = self.view(caller);
         let servers = SERVERS.map(|name| ServerName::new(name).unwrap());
@@ -190,7 +190,7 @@ fn uris() -> Vec<(ServerName, &'static str)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Seen: bundles of the token were added to those of the address.
+    /// Seen: bundles of the token were added to those of the endpoint.
     #[test]
     fn several_limits_show_what_each_of_them_shows(
         text in text(), one in drawn_rule(), other in drawn_rule(),
@@ -206,8 +206,9 @@ proptest! {
         prop_assert_eq!(world.readable(&both), common);
     }
 
-    /// Seen: changes of resources were heard that only an exact name would have hidden. A caller hears
-    /// of the resources that it can read, and from the servers of which it sees something.
+    /// Seen: updates of resources were delivered that only an exact name would have hidden. A
+    /// caller receives updates of resources that it can read, and notifications of servers that it
+    /// sees items of.
     #[test]
     fn callers_hear_of_what_they_see(
         text in text(), one in drawn_rule(), other in drawn_rule(),
@@ -227,7 +228,7 @@ proptest! {
         prop_assert_eq!(world.heard(&both), common);
     }
 
-    /// A URI that can be read once servers have listed what they have was possible before.
+    /// A URI that can be read once the servers have listed their items was possible before.
     #[test]
     fn what_can_be_read_was_possible(text in text(), one in drawn(), other in drawn()) {
         let (world, unknown) = (World::furnished(&text), World::new(&text, &[]));
@@ -242,7 +243,7 @@ proptest! {
         }
     }
 
-    /// What is said of names before servers are asked holds for several limits as well.
+    /// The visibility predicted before servers list their items also holds for several limits.
     #[test]
     fn what_is_seen_was_possible(text in text(), one in drawn(), other in drawn()) {
         let world = World::furnished(&text);
@@ -262,7 +263,7 @@ proptest! {
         }
     }
 
-    /// A limit is the same wherever it stands, also after the rules were read again.
+    /// The order of limits does not matter, also after the rules were reloaded.
     #[test]
     fn limits_survive_a_reload(text in text(), one in drawn(), other in drawn()) {
         let world = World::furnished(&text);
@@ -309,7 +310,7 @@ fn a_reason_says_which_limit_it_is_about() {
     assert_eq!((of("address"), of("token")), (4, 4));
 }
 
-/// An agent, or a bundle of another server, does not take over the list of somebody else's bundle.
+/// An agent, or a bundle of another server, does not adopt the list of another limit's bundle.
 #[test]
 fn each_limit_names_what_it_admits_of_an_untrusted_server() {
     let world = World::new(TWO, &[("wild", TOOLS)]);
@@ -323,7 +324,7 @@ fn each_limit_names_what_it_admits_of_an_untrusted_server() {
     for agent in ["all", "wild"] {
         assert_eq!(seen(Limit { agent: Some(agent), ..Limit::default() }), [""; 0]);
     }
-    // In one limit they are about the same.
+    // Within one limit, they apply together.
     let who = CallerSpec { agent: Some("wild"), bundles: &["some"], ..CallerSpec::default() };
     assert_eq!(world.seen(who), ["wild_plain"]);
 }

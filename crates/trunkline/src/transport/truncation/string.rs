@@ -1,11 +1,11 @@
-//! State of a string in a message that is being truncated: the places where it can be cut.
+//! Tracks where a string can be cut, in a message that is being truncated.
 
 /// The purpose of a string, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringRole {
     /// A text, which can be cut.
     Text,
-    /// Bytes in base64.
+    /// Base64 data.
     Data,
     Other,
 }
@@ -24,13 +24,13 @@ impl StringRole {
 pub(super) struct StringState {
     pub(super) is_key: bool,
     escape: Escape,
-    /// Whether the escape before stands for the first half of a character.
+    /// Whether the previous escape was the first half of a surrogate pair.
     is_after_half: bool,
-    /// Length of what is kept before its first character.
+    /// The length of the kept part before its first character.
     pub(super) start: usize,
-    /// Length of what is kept at the last place where the string can be cut.
+    /// The length of the kept part at the last position where the string can be cut.
     pub(super) cut: usize,
-    /// The first letters, to know a key by.
+    /// The first bytes, to recognize a key.
     pub(super) first: [u8; 5],
     pub(super) length: usize,
 }
@@ -39,7 +39,7 @@ pub(super) struct StringState {
 enum Escape {
     None,
     Begun,
-    /// Digits that have been read of `\uXXXX`, and their value.
+    /// The number of digits of `\uXXXX` read so far, and their value.
     Digits(u8, u16),
 }
 
@@ -56,7 +56,7 @@ impl StringState {
         }
     }
 
-    /// Whether a byte ends the string.
+    /// Processes a byte, and returns whether it ends the string.
     pub(super) fn take(&mut self, byte: u8, kept: usize) -> bool {
         if self.length == 0 {
             self.start = kept;

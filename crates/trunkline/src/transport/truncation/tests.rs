@@ -32,7 +32,7 @@ fn a_long_text_is_cut_and_what_follows_it_stays() {
     assert!(short["result"].get("structuredContent").is_none() && missing > 17_000);
 }
 
-/// Seen: a large image made a tool mute, because all that followed it was lost.
+/// Seen: a large image made a tool unusable, because all content after it was lost.
 #[test]
 fn bytes_beyond_the_budget_are_emptied_and_what_follows_stays() {
     let image =
@@ -47,7 +47,7 @@ fn bytes_beyond_the_budget_are_emptied_and_what_follows_stays() {
     let (short, _) = shortened(&answer(&json!({ "content": [resource, later] })), 1000).unwrap();
     let kept = json!([{ "type": "resource", "resource": { "blob": "", "uri": "x:a" } }, later]);
     assert_eq!(short["result"]["content"], kept);
-    // The id stands at the end as well.
+    // The `id` is at the end as well.
     let message = format!(r#"{{"result":{result},"jsonrpc":"2.0","id":7}}"#);
     assert_eq!(shortened(&message, 1000).unwrap().0["id"], json!(7));
 }
@@ -110,7 +110,7 @@ fn what_is_no_message_is_not_shortened() {
     assert_eq!(shortened(&deep, 10), None);
 }
 
-/// A server may send without an end; only so much is kept of it.
+/// A server may send without end; the kept part is limited.
 #[test]
 fn what_is_kept_is_bounded() {
     let mut shortener = MessageTruncator::new(10_000);
@@ -148,12 +148,12 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever the budget, what comes out is JSON, and everything if there is room for it.
+    /// With any budget, the output is valid JSON, and complete if the budget suffices.
     #[test]
     fn what_comes_out_is_json(result in value(), budget in 0_usize..400, ascii in any::<bool>()) {
         let mut message = json!({ "id": 1, "result": result }).to_string();
         if ascii {
-            // As some programs write it: with escapes for all that is not ASCII.
+            // Like programs that escape all characters outside of ASCII.
             message = message.chars().fold(String::new(), |mut text, it| {
                 if it.is_ascii() { text.push(it); } else {
                     it.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));

@@ -1,4 +1,4 @@
-//! The work of looking up URIs: counted, not timed.
+//! Tests of the work of URI lookups: counted, not timed.
 
 use super::*;
 use crate::catalog::LookupWork;
@@ -6,7 +6,7 @@ use crate::catalog::LookupWork;
 const DENYING: &str = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://no", "x://no/*", "z*"] } },
     "agents": { "some": { "tools": ["*", "!a_x://gone*"] } } }"#;
 
-/// As many templates as a list may have; each begins otherwise.
+/// As many templates as a list may have, each with another prefix.
 fn templates(count: usize) -> Vec<Item> {
     let uris: Vec<_> = (0..count).map(|it| format!("z{it}://{}{{+p}}", "a/".repeat(20))).collect();
     addressed(&uris.iter().map(String::as_str).collect::<Vec<_>>())
@@ -18,7 +18,7 @@ fn spent(view: &View, address: &str) -> u64 {
     work.spent()
 }
 
-/// Seen with 9,000 templates: one read of a URI that no list has took 1.4 s.
+/// Seen with 9,000 templates: one read of an unlisted URI took 1.4 s.
 #[test]
 fn a_lookup_takes_no_more_work_with_thousands_of_templates() {
     for who in [None, Some("some")] {
@@ -35,7 +35,7 @@ fn a_lookup_takes_no_more_work_with_thousands_of_templates() {
     }
 }
 
-/// Whatever a server lists, a lookup ends.
+/// A lookup ends, whatever a server lists.
 #[test]
 fn a_lookup_that_needs_too_much_work_finds_nothing() {
     let same: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{it}{{b}}")).collect();
@@ -55,7 +55,7 @@ fn a_lookup_that_needs_too_much_work_finds_nothing() {
         format!("y://{}", "a".repeat(8000)),
         format!("v:/%73{}", "s".repeat(15)),
     ] {
-        // The last step is counted before it is taken.
+        // The last step is counted before it is done.
         assert!(spent(&view, &address) < most.spent() + 10_000, "{address:.20}");
     }
     let hard = format!("x://{}", "1".repeat(8000));
@@ -63,7 +63,7 @@ fn a_lookup_that_needs_too_much_work_finds_nothing() {
     assert!(error.to_string().starts_with("there is no resource `x://1"), "{error}");
 }
 
-/// Seen with 256 links at 9,000 templates: no answer within a minute.
+/// Seen with 256 links and 9,000 templates: no response within a minute.
 #[test]
 fn all_links_of_a_result_share_one_bound() {
     let uris: Vec<_> = (0..10_000).map(|it| format!("x://{{a}}{it}{{b}}")).collect();
@@ -76,7 +76,7 @@ fn all_links_of_a_result_share_one_bound() {
     for _ in 0..1000 {
         let _ = view.exposed_uri(&a, "x://1", &work);
     }
-    // Every link after that is qualified: this leads to its server, whatever else there is.
+    // Every further link is qualified, which always resolves to its server.
     assert_eq!(view.exposed_uri(&a, "x://1", &work).unwrap(), "trunkline://a/x://1");
     let mut lookup = view.resource_lookup();
     let found = (0..10_000).filter(|it| lookup.find(&format!("x://{it}")).is_some()).count();

@@ -1,4 +1,4 @@
-//! URIs that no list names: which server reads them, and which rules still hold.
+//! Tests of unlisted URIs: the server that reads them, and the rules that still apply.
 
 use super::*;
 use crate::catalog::LookupWork;
@@ -14,8 +14,8 @@ fn read(view: &View, address: &str) -> String {
     }
 }
 
-/// TOOL-14: the only server with resources is meant, also by a URI of another scheme. A URI of the web is
-/// nobody's unless a server lists such URIs.
+/// TOOL-14: the only server with resources reads URIs of any scheme. A web URI is read from no
+/// server unless one lists such URIs.
 #[test]
 fn the_only_server_with_resources_reads_a_uri_that_no_list_names() {
     let servers = [("a", addressed(&["x://one"])), ("b", vec![named("tool")])];
@@ -31,7 +31,7 @@ fn the_only_server_with_resources_reads_a_uri_that_no_list_names() {
     }
 }
 
-/// A server that lists nothing has resources if it declares them.
+/// A server that lists no resources has some if it declares the capability.
 #[test]
 fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
     let config = config::parse("mcp.json", TWO).config;
@@ -44,7 +44,8 @@ fn a_server_that_declares_resources_and_lists_none_can_be_meant() {
     assert_eq!(read(&view, "x://other"), "b x://other");
 }
 
-/// Seen: while `b` was starting, and when it never came up, what only `b` lists was read from `a`.
+/// Seen: while `b` was starting, and when it failed to start, URIs that only `b` lists were read
+/// from `a`.
 #[test]
 fn a_uri_is_not_read_from_one_server_while_another_may_list_it() {
     let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
@@ -74,12 +75,12 @@ fn a_uri_is_not_read_from_one_server_while_another_may_list_it() {
         assert_eq!(read(view, "a://two"), "a a://two");
         assert_eq!(read(view, "trunkline://a/b://one"), "a b://one");
     }
-    // A server that the caller may not read it from makes no difference, and is not named.
+    // A server that the caller may not read it from has no influence, and is not named.
     assert_eq!(read(&of(Availability::Available, Some("some")), "b://one"), "a b://one");
 }
 
-/// Seen: whether a pattern or an agent hides a URI was not asked before its server was known, so that changes
-/// of it were heard, and that its server is down.
+/// Seen: patterns and agents that hide a URI were not evaluated before its server was known, so the
+/// caller received its updates, and learned that its server is down.
 #[test]
 fn patterns_and_agents_hide_uris_of_servers_whose_lists_are_not_known() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/*"] },
@@ -108,7 +109,8 @@ fn patterns_and_agents_hide_uris_of_servers_whose_lists_are_not_known() {
     assert!(!heard(&few, "a", "x://open"));
 }
 
-/// TOOL-14: of several servers the one that lists the scheme is meant; else the message names them.
+/// TOOL-14: of several servers, the one that lists the scheme is used; otherwise the message names
+/// them.
 #[test]
 fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
     let servers =
@@ -127,7 +129,7 @@ fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
          name the server, as in `trunkline://a/z://3`"
     );
     assert_eq!(read(&view, "trunkline://b/q://other"), "b q://other");
-    // A link of `a` to a URI that no list names leads back to `a`, or to the error above.
+    // A link of `a` to an unlisted URI resolves to `a`, or to the error above.
     let exposed = |server: &str, uri| {
         view.exposed_uri(&ServerName::new(server).unwrap(), uri, &LookupWork::default())
     };
@@ -137,7 +139,7 @@ fn of_several_servers_the_scheme_decides_or_the_message_names_them() {
     assert_eq!(exposed("a", "https://example.com"), None);
 }
 
-/// Seen: `a` has no resources, and links to a URI that only `b` could be asked for.
+/// Seen: `a` has no resources, and links to a URI that only `b` could have.
 #[test]
 fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
     let servers =
@@ -150,12 +152,12 @@ fn a_link_never_leads_to_the_unlisted_resource_of_another_server() {
         let led = view.route_resource(&link);
         assert!(led.is_err(), "{own}: {led:?}");
     }
-    // No other server can be meant by it, so that it stays as it is.
+    // No other server can have it, so it stays unqualified.
     assert_eq!(view.exposed_uri(&a, "http://c.example/", &LookupWork::default()), None);
 }
 
-/// Seen: `TRUNKLINE://b/y://one` and ` y://one` were passed on as they are, and URL parsers of clients make
-/// resources of `b` of them.
+/// Seen: `TRUNKLINE://b/y://one` and ` y://one` were forwarded unchanged, and URL parsers of
+/// clients turn them into resources of `b`.
 #[test]
 fn a_link_that_clients_may_read_as_another_is_qualified() {
     let servers =
@@ -183,7 +185,7 @@ fn a_link_that_clients_may_read_as_another_is_qualified() {
     }
 }
 
-/// Where a rule keeps the caller from the resources of `a`, a link of `a` does not lead to those of `b`.
+/// If a rule hides the resources of `a`, a link of `a` does not resolve to those of `b`.
 #[test]
 fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["q://{any}"] }, "b": { "command": "x" } } }"#;
@@ -196,7 +198,8 @@ fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
     assert!(view.route_resource(&link).is_err());
 }
 
-/// What a server denies that lists the scheme is not asked of another one, which would learn of it.
+/// A URI that is denied on the server that lists its scheme is not read from another server, which
+/// would learn of it.
 #[test]
 fn a_denied_uri_is_not_read_from_another_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret"] }, "b": { "command": "x" } } }"#;
@@ -214,7 +217,7 @@ fn a_server_that_is_down_is_said_to_be_down() {
     assert_eq!(read(&view, "x://other"), "server `down` is down: refused");
 }
 
-/// TOOL-12: deny lists and templates in them hold for URIs that no list names, in every spelling.
+/// TOOL-12: deny lists and their templates apply to unlisted URIs, in every spelling.
 #[test]
 fn what_is_denied_is_not_read_as_unlisted() {
     let text = r#"{ "servers": { "a": { "command": "x",
@@ -246,7 +249,7 @@ fn what_is_denied_is_not_read_as_unlisted() {
     }
 }
 
-/// Seen: a template in `denyTools` denied URIs that no list has, and no listed resource.
+/// Seen: a template in `denyTools` denied unlisted URIs, but no listed resource.
 #[test]
 fn a_denied_template_hides_listed_resources() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["x://secret/{n}"] },
@@ -275,7 +278,7 @@ fn a_denied_template_hides_listed_resources() {
     assert_eq!(shown(&few, ItemKind::Resource), "y://me/public");
 }
 
-/// What an agent may have by a pattern, it may have in the plain spelling of the URI only.
+/// An agent may read a URI by a pattern only in its normalised spelling.
 #[test]
 fn patterns_of_an_agent_hold_for_unlisted_uris() {
     let text = r#"{ "servers": { "a": { "command": "x" } },
@@ -298,7 +301,7 @@ fn patterns_of_an_agent_hold_for_unlisted_uris() {
     }
 }
 
-/// Allow lists and trust name what may be had, and nothing else may.
+/// Allow lists and trust apply to unlisted URIs.
 #[test]
 fn allow_lists_and_trust_hold_for_unlisted_uris() {
     let text = r#"{ "servers": { "a": { "command": "x", "allowTools": ["x://given"] },
@@ -314,7 +317,7 @@ fn allow_lists_and_trust_hold_for_unlisted_uris() {
     assert!(few.route_resource("x://given").is_err());
 }
 
-/// A template that a rule denies hides what it covers, though a template that says less of it is shown.
+/// A denied template hides the URIs that it covers, although a less specific template is visible.
 #[test]
 fn a_more_specific_denied_template_hides_what_it_covers() {
     let text = r#"{ "servers": { "a": { "command": "x" } },
@@ -329,8 +332,8 @@ fn a_more_specific_denied_template_hides_what_it_covers() {
     assert_eq!(read(&of("b"), "x://public/1"), "a lists it");
 }
 
-/// Patterns in lists hold for URIs that no list names, in every spelling; what a pattern allows, it has to
-/// allow in the plain spelling as well.
+/// Patterns in lists apply to unlisted URIs, in every spelling; a pattern that allows a URI must
+/// also match its normalised spelling.
 #[test]
 fn patterns_of_lists_hold_for_unlisted_uris() {
     let of = |list: &str| {

@@ -1,4 +1,4 @@
-//! Values of a transport: headers, variables, and texts that may contain references.
+//! Values of a transport: headers, variables, and strings that may contain references.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::config::redact::quoted;
 use crate::config::source::Span;
 use crate::config::template::{ReferenceSource, Template, has_foreign_reference};
 
-/// Headers that belong to the transport; a value for them in a file would break it.
+/// Headers that the transport sets itself; a configured value would break it.
 const TRANSPORT_HEADERS: &[&str] = &[
     "accept",
     "connection",
@@ -48,7 +48,7 @@ impl TransportReader<'_, '_> {
         headers
     }
 
-    /// Whether a header is to be sent; says why not.
+    /// Whether a header may be sent; reports the reason if not.
     pub(super) fn is_sendable(&mut self, key: &ObjectKey, value: &WithSpan<Box<str>>) -> bool {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         let name = quoted(&key.text);
@@ -110,7 +110,7 @@ impl TransportReader<'_, '_> {
         written.and_then(|written| self.template(&written.value, written.span))
     }
 
-    /// Reads references. `None` means that one is wrong and has been reported.
+    /// Parses references. `None` means that one is invalid, which was reported.
     pub(super) fn template(&mut self, text: &str, span: Span) -> Option<Template> {
         if text.contains('\0') {
             let message = "this text holds a NUL character, which no program or server accepts";
