@@ -170,7 +170,7 @@ mod tests {
     fn a_failure_is_said_once_and_so_is_its_end() {
         let server = server(r#"{ "command": "x" }"#);
         let mut failures = Failures::default();
-        assert_eq!(failures.news(&server, &ready()), None, "nobody was told otherwise");
+        assert_eq!(failures.news(&server, &ready()), None, "no failure was reported before");
         let starting = Status { state: State::Starting, ..failed(&server, "it ended") };
         for round in 0..2 {
             let news = failures.news(&server, &failed(&server, "it ended"));

@@ -255,7 +255,7 @@ async fn apply_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Term
             file.warn_if_open(terminal);
             tokens.replace(&file.tokens());
             let count = match file.kept.len() {
-                0 => "there are no tokens, so nobody is let in".to_owned(),
+                0 => "there are no tokens, so every request is rejected".to_owned(),
                 1 => "1 token is accepted".to_owned(),
                 count => format!("{count} tokens are accepted"),
             };

@@ -122,7 +122,7 @@ pub(crate) fn for_serving(place: PrivateFile, named: Option<&Path>) -> Result<(T
     if file.kept.is_empty() {
         let option = file.option(named);
         bail!(
-            "there are no tokens in {}, so nobody could be let in\n  \
+            "there are no tokens in {}, so every request would be rejected\n  \
              `trunkline token add NAME{option}` makes one",
             file.shown()
         );

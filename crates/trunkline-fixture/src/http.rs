@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "whoever started us waits for this line")]
+#[expect(clippy::print_stdout, reason = "the parent process waits for this line")]
 fn announce(address: SocketAddr) {
     println!("http://{address}/mcp");
 }

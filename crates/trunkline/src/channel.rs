@@ -179,7 +179,7 @@ mod tests {
             sending.send(number).unwrap();
         }
         assert_eq!(reading.await.unwrap(), [0, 1, 2, 3]);
-        assert_eq!(sender.send(4), Err(TrySendError), "nobody reads it");
+        assert_eq!(sender.send(4), Err(TrySendError), "there is no receiver");
     }
 
     #[tokio::test]

@@ -78,7 +78,7 @@ pub(crate) enum TokenCommand {
         file: TokenFileArguments,
     },
 
-    /// Remove a token: whoever bears it is not let in any more
+    /// Revoke a token: its requests are rejected from then on
     Remove {
         /// What it is called by
         name: String,

@@ -72,7 +72,9 @@ fn summary(loaded: &LoadedConfig, outcome: Outcome) -> String {
 
 /// The servers that do not start in the environment of this command, for the summary.
 fn starts(loaded: &LoadedConfig) -> String {
-    let stops = |code| matches!(code, Code::UnresolvedReference | Code::MissingProgram);
+    let stops = |code| {
+        matches!(code, Code::UnresolvedReference | Code::MissingProgram | Code::MissingDirectory)
+    };
     let stopped = loaded.diagnostics.iter().filter(|found| stops(found.code));
     let servers: BTreeSet<_> = stopped.filter_map(|found| found.server.as_ref()).collect();
     match servers.len() {

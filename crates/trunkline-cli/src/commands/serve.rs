@@ -131,8 +131,8 @@ fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
         AcceptStatus::Fails(error) => terminal.warn(&format!(
             "no connection can be accepted: {error}\n  \
-             a higher limit of open files helps (`ulimit -n`), or fewer clients and servers; whoever \
-             connects waits meanwhile"
+             raise the limit of open files (`ulimit -n`), or use fewer clients and servers; new \
+             connections wait meanwhile"
         )),
         AcceptStatus::Works => terminal.tell("connections are accepted again\n"),
     }

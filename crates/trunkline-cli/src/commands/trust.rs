@@ -65,7 +65,7 @@ impl TrustCommand<'_> {
                 terminal.print(&self.shown(&review, false))?;
                 let path = quoted(&review.file.path.to_string_lossy());
                 bail!(
-                    "there is nobody to ask: this is no terminal\n  \
+                    "consent cannot be asked for: this is not a terminal\n  \
                      `trunkline trust {path} --yes` trusts it without asking"
                 );
             }

@@ -51,7 +51,7 @@ fn a_name_that_does_not_exist_is_corrected() {
     assert_ends(&["shout"], 4, "did you mean `words_shout`?");
     assert_ends(&["worsd_shout"], 4, "did you mean `words_shout`?");
     assert_ends(&["asleep_snore"], 4, "its server `asleep` is switched off");
-    assert_ends(&["words_shout", "--agent", "Nobody"], 4, "there is no agent `Nobody`");
+    assert_ends(&["words_shout", "--agent", "Missing"], 4, "there is no agent `Missing`");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn programs_get_failures_as_a_document() {
         (&["call", "other_thing"], "unavailable", 5),
         (&["call", "words_shout", "--json", "[]"], "bad-arguments", 6),
         (&["call", "words_shout", "--arg", "text"], "usage", 2),
-        (&["tools", "--agent", "Nobody"], "unknown", 4),
+        (&["tools", "--agent", "Missing"], "unknown", 4),
         (&["explain", "other_thing"], "unavailable", 5),
     ];
     for (arguments, kind, code) in cases {
@@ -102,7 +102,7 @@ fn programs_get_failures_as_a_document() {
 
 #[test]
 fn problems_elsewhere_in_the_configuration_are_counted_and_not_shown() {
-    let beside = json!({ "bundles": { "ghost": { "serverId": "nobody" } }, "agents": "gone.md" });
+    let beside = json!({ "bundles": { "ghost": { "serverId": "missing" } }, "agents": "gone.md" });
     let folder = words_with(&json!({}), &beside);
     let call = ["call", "words_shout", "--arg", "text=hello"];
     let run = folder.run(&call);

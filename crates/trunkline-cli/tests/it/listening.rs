@@ -133,7 +133,7 @@ pub(crate) fn free_port() -> u16 {
 fn wait_for(port: u16) {
     let deadline = Instant::now() + LONGEST_START;
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < deadline, "nobody listens on port {port}");
+        assert!(Instant::now() < deadline, "no listener on port {port}");
         thread::sleep(Duration::from_millis(50));
     }
 }

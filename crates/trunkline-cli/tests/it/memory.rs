@@ -118,7 +118,7 @@ fn messages_under_way_are_not_kept_without_bound() {
         .collect();
     let ended: Vec<_> = sending.into_iter().map(|it| it.join().unwrap()).collect();
     let refused = ended.iter().filter(|(answer, _)| answer.as_deref() == Some("HTTP/1.1 503"));
-    assert!(refused.count() > 0, "somebody is told to come back");
+    assert!(refused.count() > 0, "some are told to retry");
     assert_within_bounds(&serving);
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn call(name: &str, call: &Call) -> Outcome {
         "test_tool_with_logging" => log_three_times(call).await,
         "test_logging_tool" => {
             call.log(LoggingLevel::Info, "A message about the call").await;
-            Ok(text("Logged, if anybody wanted to know"))
+            Ok(text("Logged, if a client set a level for it"))
         }
         "test_tool_with_progress" => report_progress(call).await,
         "test_reconnection" => answer_later(call).await,

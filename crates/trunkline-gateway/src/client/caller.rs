@@ -57,7 +57,7 @@ impl Lease {
     /// Waits until the lease expires.
     pub(crate) async fn expired(&self) {
         match self {
-            Self::Asked => std::future::pending().await,
+            Self::Request => std::future::pending().await,
             Self::Token(pass) => pass.lost().await,
             Self::Stream(stream) => {
                 let _ = stream.closed.clone().wait_for(|is_closed| *is_closed).await;

@@ -26,7 +26,7 @@ pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 const MAX_LAST_WORDS_BYTES: usize = 4 * 1024;
 
 /// The reason in the cancellation of a server request that is not needed any more.
-const NOT_WANTED: &str = "nobody waits for the answer any more";
+const NOT_WANTED: &str = "the response is not needed any more";
 
 /// The parameters of the client's cancellation, if it has any. Clones share them.
 #[derive(Clone, Default)]

@@ -119,11 +119,11 @@ mod tests {
             assert!(!inputs.has_open_requests(), "nothing has been asked yet");
             tokio::select! {
                 biased;
-                _ = &mut asking => panic!("nobody answers"),
+                _ = &mut asking => panic!("no response comes"),
                 _ = incoming.recv() => assert!(inputs.has_open_requests()),
             }
         }
-        assert!(!inputs.has_open_requests(), "whoever asked is gone");
+        assert!(!inputs.has_open_requests(), "the request is dropped");
         let answering = async {
             let (_, reply) = incoming.recv().await;
             assert!(inputs.has_open_requests());

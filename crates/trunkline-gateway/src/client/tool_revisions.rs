@@ -324,7 +324,7 @@ mod tests {
         }
         assert_eq!(lists.of(&"new".into()), None, "none is forgotten yet");
         lists.note(&"new".into(), &ann, edition(9));
-        assert_eq!(lists.of(&client(0)), Some(edition(7)), "whoever has most makes room");
+        assert_eq!(lists.of(&client(0)), Some(edition(7)), "the principal with most is evicted");
         assert_eq!(lists.of(&client(1)), Some(edition(8)), "as if it was not forgotten");
         lists.note(&client(1), &ann, edition(10));
         assert_eq!(lists.of(&client(1)), Some(edition(10)));

@@ -180,7 +180,10 @@ impl Pair {
 
 fn connection(entry: &Value) -> Connection {
     let config = configuration(&json!({ SERVER: entry }));
-    Connection::new(config.server(SERVER).unwrap().clone(), connecting())
+    Connection::new(
+        config.server(SERVER).unwrap().clone(),
+        connecting().with_capabilities(trunkline_gateway::client_capabilities()),
+    )
 }
 
 async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<Raw, RpcError> {

@@ -48,7 +48,7 @@ impl Listening {
         let listening = Self { process: command.spawn().unwrap(), port };
         let deadline = Instant::now() + LONGEST_START;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "nobody listens on port {port}");
+            assert!(Instant::now() < deadline, "no listener on port {port}");
             sleep(Duration::from_millis(50)).await;
         }
         listening

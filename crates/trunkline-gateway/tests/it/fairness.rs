@@ -54,7 +54,7 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let busy = ann.call("echo", json!({ "token": "ann" })).await;
     assert_eq!(busy["result"]["_meta"]["io.trunkline/retry"], true, "{busy}");
-    assert_eq!(refused.load(Ordering::Relaxed), 2100 - 1024, "nobody else was refused");
+    assert_eq!(refused.load(Ordering::Relaxed), 2100 - 1024, "no other call was refused");
     crowd.shutdown().await;
     hosted.end().await;
 }
@@ -86,6 +86,6 @@ async fn a_call_waits_for_one_turn_of_each_other_token() {
     timeout(LONGEST, async { while crowd.join_next().await.is_some_and(|it| it.is_ok()) {} })
         .await
         .unwrap();
-    assert_eq!(done.load(Ordering::Relaxed), 30, "nobody lost a call");
+    assert_eq!(done.load(Ordering::Relaxed), 30, "no call was lost");
     hosted.end().await;
 }

@@ -416,7 +416,7 @@ async fn whoever_is_refused_leaves_no_session() {
     let mut staying = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let long = json!({ "clientInfo": { "name": "x".repeat(100_000), "version": "1" } });
     let body = crate::wire::legacy("initialize", &long);
-    for (path, status) in [("/mcp/agents/nobody", 404), ("/mcp", 400)] {
+    for (path, status) in [("/mcp/agents/missing", 404), ("/mcp", 400)] {
         let asks = Sent { method: "POST", path, headers: &[], body: &body };
         let mut refused = Channel::to(hosted.address).await.unwrap();
         assert_eq!(refused.send(&asks).await.unwrap().status, status);

@@ -132,7 +132,7 @@ async fn a_subscription_goes_on_with_a_server_that_was_changed() {
         hosted.host.reload(configuration(extra), BTreeMap::new()).await;
         let deadline = Instant::now() + LONGEST;
         while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
-            assert!(Instant::now() < deadline, "{extra}: nobody asks it");
+            assert!(Instant::now() < deadline, "{extra}: no request arrives");
             sleep(Duration::from_millis(20)).await;
         }
         let told = subscribed.next().await.unwrap();

@@ -78,7 +78,7 @@ async fn a_session_hears_that_the_time_of_a_question_is_over() {
         let mut stream = begun(&mut asker, "ask", json!({})).await;
         taken_back(&mut stream).await;
         let answer = message(&mut stream).await;
-        assert!(text(&answer).contains("nobody answered within 500ms"), "{answer}");
+        assert!(text(&answer).contains("no response within 500ms"), "{answer}");
         hosted.end().await;
     }
 }

@@ -100,7 +100,7 @@ async fn a_process_that_stays_down_is_said_to_stay_down() {
         let (words, retry) = failed(&mut asker, "echo").await;
         assert_eq!(retry, json!(false));
         assert!(words.contains("server `echoing` is down"), "{words}");
-        assert!(words.ends_with("Trying again will not help before somebody has looked at it."));
+        assert!(words.ends_with("Trying again will not help until the cause is fixed."));
     }
     hosted.end().await;
 }
@@ -364,7 +364,7 @@ async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
     assert_eq!(
         words,
         "The call failed: server `lively` has a question, and the client of this call does not offer \
-         `elicitation/create`. Trying again will not help before somebody has looked at it."
+         `elicitation/create`. Trying again will not help until the cause is fixed."
     );
     assert_eq!(retry, json!(false));
     hosted.end().await;

@@ -52,7 +52,7 @@ async fn what_is_not_of_the_protocol_is_for_those_who_may_do_everything() {
     let hosted = Hosted::with(&servers("read-write"), options()).await;
     let said = repeated(&hosted, ANN).await;
     assert_eq!(said["a"], 1);
-    assert_eq!(said["_meta"]["progressToken"], Value::Null, "nobody follows: {said}");
+    assert_eq!(said["_meta"]["progressToken"], Value::Null, "no progress is requested: {said}");
     assert_eq!(repeated(&hosted, BOB).await, -32_601);
     hosted.end().await;
     let hosted = Hosted::with(&servers("read-only"), options()).await;

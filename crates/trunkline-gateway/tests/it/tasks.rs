@@ -116,7 +116,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     let all = json!({ "mcpServers": servers, "agents": { "other": { "tools": ["*"] } } });
     let config = trunkline::config::parse("test", all.to_string()).config;
     let hosted = Hosted::start(config, GatewayOptions::default()).await;
-    let mut asker = knowing(&hosted, ("X-Nobody", "in particular")).await;
+    let mut asker = knowing(&hosted, ("X-Unknown", "in particular")).await;
     let number = begin(&mut asker, "1").await;
     // The server does not implement the method, and its error shows that it was called.
     for (path, code) in [("/mcp", -32_601), ("/mcp/agents/other", -32_602), ("/mcp/", -32_601)] {

@@ -43,7 +43,7 @@ impl NoResult {
         let advice = match (is_retryable, self) {
             (true, _) => "Trying again later may help.",
             (false, Self::Removed) => "Trying again will not help: list the tools again.",
-            (false, _) => "Trying again will not help before somebody has looked at it.",
+            (false, _) => "Trying again will not help until the cause is fixed.",
         };
         format!("{what}: {message}. {advice}")
     }

@@ -89,13 +89,13 @@ pub(super) struct AnswerTimeout(Duration);
 
 impl From<AnswerTimeout> for RpcError {
     fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
-        Self::new(code::INTERNAL_ERROR, &format!("nobody answered within {bound:?}"))
+        Self::new(code::INTERNAL_ERROR, &format!("no response within {bound:?}"))
     }
 }
 
 impl From<AnswerTimeout> for Error {
     fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
-        let message = format!("nobody answered its question within {bound:?}");
+        let message = format!("no response to its request within {bound:?}");
         Self::new(ErrorKind::TimedOut, message).with_hint("`timeouts.question` is the bound")
     }
 }

@@ -279,7 +279,7 @@ impl Session {
             self.last_answer = Instant::now();
             // An ambiguous request ID in the parameters could cancel another request.
             let is_clear = |words: &Raw| words.is_object() && words.get_unique("requestId").is_ok();
-            let unsaid = || reason("nobody waits for the answer any more");
+            let unsaid = || reason("the response is not needed any more");
             let end = self.cancel(id, &last_words.filter(is_clear).unwrap_or_else(unsaid));
             self.pending.end(id, end);
         }

@@ -128,7 +128,7 @@ mod tests {
         assert!(is_private_group(users, groups, 1000, 1000));
         assert!(is_private_group(users, groups, 0, 0));
         assert!(!is_private_group(users, groups, 1000, 100), "a shared group");
-        assert!(!is_private_group(users, groups, 1001, 1001), "somebody else is in it");
+        assert!(!is_private_group(users, groups, 1001, 1001), "another user is in it");
         assert!(!is_private_group(users, groups, 1002, 1002), "an unknown user");
         assert!(!is_private_group("ann:x:1:1\nbob:x:2:1", "ann:x:1:", 1, 1), "bob's first group");
         assert!(!is_private_group("", "", 0, 0));

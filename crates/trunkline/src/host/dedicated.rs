@@ -347,7 +347,7 @@ mod tests {
         let (minute, now) = (Duration::from_secs(60), Instant::now());
         let used = owned.connection(("ann", ""), Some(minute)).unwrap();
         owned.private.close_idle(now + 2 * minute).await;
-        assert!(!used.is_closed(), "somebody waits");
+        assert!(!used.is_closed(), "a call waits");
         drop(used);
         owned.private.close_idle(now + minute * 5 / 2).await;
         assert_eq!(owned.private.all_of("ann").len(), 1, "it was in use a moment ago");

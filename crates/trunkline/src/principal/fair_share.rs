@@ -168,7 +168,7 @@ mod tests {
         let even = FairShare::with_holders(4, [&ann, &ann, &bob, &bob]);
         assert!(
             even.makes_room(&ann, &ann) && !even.makes_room(&bob, &ann),
-            "whoever asks is first"
+            "the newcomer is first"
         );
         assert!(even.makes_room(&ann, &cy) && even.makes_room(&bob, &cy));
     }

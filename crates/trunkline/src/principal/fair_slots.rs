@@ -143,7 +143,7 @@ mod tests {
         let of_ann = (&mut anns[1]).now_or_never().expect("the next of ann");
         drop(anns);
         drop(of_ann);
-        assert!(slots.try_acquire().is_some(), "nobody waits");
+        assert!(slots.try_acquire().is_some(), "no caller waits");
     }
 
     #[tokio::test]

@@ -228,7 +228,7 @@ async fn the_log_is_asked_for_as_far_as_anybody_wants_it() {
     let restart = json!({ "restart": { "policy": "on-failure", "delay": "10ms" } });
     let connection = announcing(&folder, options(), "legacy", &restart);
     connection.set_log_level(LogLevel::Warning);
-    assert_eq!(connection.status().state, State::Idle, "nobody needs it for that");
+    assert_eq!(connection.status().state, State::Idle, "it is not needed for that");
     call(&connection, "watched").await;
     for level in [LogLevel::Error, LogLevel::Info, LogLevel::Notice] {
         connection.set_log_level(level);

@@ -124,7 +124,7 @@ async fn an_idle_server_is_stopped_and_woken() {
     assert_eq!(status.process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);
     within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
-    assert_eq!(folder.starts(), 1, "a list that still holds wakes nobody");
+    assert_eq!(folder.starts(), 1, "a list that still holds starts no server");
     assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
 }
@@ -456,7 +456,7 @@ async fn the_reference_server_lists_everything_and_elicits() {
     for (kind, least) in
         [(ItemKind::Resource, 5), (ItemKind::ResourceTemplate, 2), (ItemKind::Prompt, 3)]
     {
-        assert!(connection.list(kind).is_empty(), "nobody has asked for it");
+        assert!(connection.list(kind).is_empty(), "it was not requested");
         let listed = within(connection.list_fresh(kind)).await.unwrap();
         assert!(listed.len() >= least, "{kind:?}: {}", listed.len());
     }

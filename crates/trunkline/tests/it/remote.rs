@@ -76,7 +76,7 @@ async fn a_server_that_refuses_connections_is_down_until_it_is_back() {
     // The open connection may break before new ones are refused.
     while failed_call(&listening.connection, "lose").await.kind() == ErrorKind::Broken {}
     let status = listening.connection.status();
-    assert_eq!(status.state, State::Failed, "whoever hears it sees it");
+    assert_eq!(status.state, State::Failed, "a subscriber sees it");
     assert_eq!(status.last_error.unwrap().kind(), ErrorKind::Unreachable);
     assert!(status.next_attempt.is_some() && listening.connection.tools().is_empty());
     assert!(listening.connection.will_recover());

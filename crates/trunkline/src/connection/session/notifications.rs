@@ -59,7 +59,7 @@ impl Session {
                 match self.pending.recipient_of(about, notification.params.as_ref()) {
                     Recipient::Of(_, waiting) => Some(waiting),
                     Recipient::Crossing(id) => self.pending.listener_of_log(id),
-                    Recipient::Nobody | Recipient::Unclear | Recipient::TaskOfOther => None,
+                    Recipient::None | Recipient::Unclear | Recipient::TaskOfOther => None,
                 }
             }
             _ => about.and_then(|id| self.pending.get(id)).filter(|waiting| !waiting.is_standing),

@@ -43,7 +43,8 @@ pub(super) struct PendingRequest {
 pub(super) enum Recipient<'p> {
     /// The caller of this request.
     Of(u64, &'p PendingRequest),
-    Nobody,
+    /// No request.
+    None,
     /// Any of several requests.
     Unclear,
     /// Either this request, the only one with a handler, or another client's request: a completed
@@ -243,14 +244,14 @@ impl PendingRequests {
     /// request of the client whose task it names, or the only pending request.
     pub(super) fn recipient_of(&self, about: Option<u64>, params: Option<&Raw>) -> Recipient<'_> {
         if let Some(id) = about {
-            return self.waiting.get(&id).map_or(Recipient::Nobody, |it| Recipient::Of(id, it));
+            return self.waiting.get(&id).map_or(Recipient::None, |it| Recipient::Of(id, it));
         }
         if let Some(owner) = self.task_owner(params) {
             return self.recipient_of_task(owner);
         }
         let mut calls = self.handler_events();
         match (calls.next(), calls.next()) {
-            (None, _) => Recipient::Nobody,
+            (None, _) => Recipient::None,
             (Some((id, waiting)), None) => match &waiting.requester {
                 Some(requester) if self.may_be_of_other(id, requester) => Recipient::Crossing(id),
                 _ => Recipient::Of(id, waiting),

@@ -222,7 +222,7 @@ impl Session {
                 return is_put.map(|()| open()).map_err(|_| busy());
             }
             Recipient::Of(id, _) => (vec![id], not_offered(method)),
-            Recipient::Nobody => (Vec::new(), not_in_a_call(method)),
+            Recipient::None => (Vec::new(), not_in_a_call(method)),
             Recipient::Crossing(id) => (vec![id], crossing(method)),
             Recipient::TaskOfOther => (Vec::new(), about_task(method)),
             Recipient::Unclear => {
@@ -257,7 +257,7 @@ fn is_ours(method: &str) -> bool {
 }
 
 fn busy() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "nobody can answer now")
+    RpcError::new(code::INTERNAL_ERROR, "no client can respond now")
 }
 
 /// The error for a server request that may be about any of several calls.

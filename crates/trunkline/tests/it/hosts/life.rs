@@ -65,12 +65,12 @@ async fn tools_of_a_dead_server_are_unavailable_and_names_stay() {
         let gone = call(&host, "dead_started", &json!({})).await.unwrap_err();
         assert_eq!(gone.kind(), CallErrorKind::Unavailable);
         assert!(gone.to_string().starts_with("server `dead` is down: "), "{gone}");
-        assert!(gone.hint().is_some() && !gone.is_retryable(), "nobody starts it again");
+        assert!(gone.hint().is_some() && !gone.is_retryable(), "nothing starts it again");
         // A host can return it to the model as the result of the call.
         let result = gone.to_result().to_value();
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("MCP server unreachable: server `dead` is down: "), "{text}");
-        assert!(text.ends_with("Trying again will not help before somebody has looked at it."));
+        assert!(text.ends_with("Trying again will not help until the cause is fixed."));
         assert_eq!((&result["isError"], &result["_meta"][RETRY]), (&json!(true), &json!(false)));
         assert_eq!(call(&host, "alive_started", &json!({})).await.unwrap().text(), "1");
         let reloaded = reload(&host, &json!({ "mcpServers": servers })).await;
@@ -137,7 +137,7 @@ async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
     gather(&host, &[ItemKind::Tool]).await;
     let shown = view(&host);
     within(host.close("one")).await;
-    within(host.close("nobody")).await;
+    within(host.close("missing")).await;
     assert_eq!(tools(&view(&host)).len(), tools(&shown).len());
     assert_eq!(call(&host, "one_started", &json!({})).await.unwrap().text(), "2");
     assert_eq!(call(&host, "other_started", &json!({})).await.unwrap().text(), "1");
@@ -205,7 +205,7 @@ async fn a_server_that_comes_late_is_announced() {
     assert!(tools(&view(&host)).iter().all(|name| name.starts_with("quick_")));
     until_there(&host, "slow_started").await;
     assert_eq!(tools(&view(&host)).len(), 12);
-    assert_eq!(slow.starts(), 1, "nobody had to start it a second time");
+    assert_eq!(slow.starts(), 1, "it was not started a second time");
     within(host.shutdown()).await;
 }
 

@@ -269,9 +269,9 @@ async fn what_is_not_listed_cannot_be_called() {
         let called = host.call(&view, "one_started", nothing, CallOptions::default());
         assert_eq!(within(called).await.unwrap().text(), "1");
     }
-    let nobody =
+    let unknown =
         host.view(CallerSpec { agent: Some("workers"), ..CallerSpec::default() }).unwrap_err();
-    assert_eq!(nobody.to_string(), "there is no agent `workers`; did you mean `worker`?");
+    assert_eq!(unknown.to_string(), "there is no agent `workers`; did you mean `worker`?");
     assert_eq!((one.called("die"), two.called("work")), (0, 0));
     within(host.shutdown()).await;
 }

@@ -86,7 +86,7 @@ fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
 fn whoever_gave_up_holds_nothing() {
     let mut table = Table::new();
     drop(table.want("a"));
-    assert_eq!(table.errand(), None, "nobody wants it");
+    assert_eq!(table.errand(), None, "there is no subscription");
     assert!(table.watched.is_empty());
     let given = table.want("a");
     assert_eq!(table.errand(), subscribe("a"));
