@@ -52,6 +52,13 @@ fn the_summary_counts_servers_that_do_not_start_here() {
     assert!(!run.output.contains("nothing that stops"), "{run}");
 }
 
+/// Regression: nothing was said, although only remote servers have an `Authorization` header.
+#[test]
+fn a_provider_of_credentials_for_a_program_is_warned_of() {
+    let run = checked(&json!({ "command": "sh", "authProviderId": "github" }));
+    assert!(run.output.contains("`authProviderId` has no effect on a program"), "{run}");
+}
+
 #[test]
 fn programs_that_are_not_there_are_warned_of() {
     let run = checked(&json!({ "command": "no-such-program-anywhere" }));

@@ -145,6 +145,11 @@ impl TransportReader<'_, '_> {
             let found = self.decoder.warning(Code::TypeMismatch, headers.key, message);
             self.decoder.push(found.help("use `env` to pass credentials to it"));
         }
+        if let Some(provider) = &keys.auth_provider {
+            let message = "`authProviderId` has no effect on a program";
+            let found = self.decoder.warning(Code::TypeMismatch, provider.key, message);
+            self.decoder.push(found.help("use `env` to pass credentials to it"));
+        }
         let (program, mut args, mut env) = self.program(command)?;
         args.extend(self.templates(keys.args.as_ref()));
         env.extend(self.variables(keys.env.as_ref()));
