@@ -42,11 +42,6 @@ const STEPS: &[Step] = &[
     step("tidy", "rules of this repository", run_tidy),
     step("clippy", "lints (clippy), warnings are errors", clippy),
     step("docs", "documentation builds without warnings", docs),
-    step(
-        "platforms",
-        "lints for macOS and Windows, where the targets are installed",
-        platforms::check,
-    ),
     step("peers", "third-party programs for the tests", install_peers),
     step("tests", "unit and integration tests", tests),
     step("doctests", "examples in the documentation", doctests),
@@ -57,6 +52,12 @@ const STEPS: &[Step] = &[
         about: "unit tests (the tests of `cargo xtask check`; only by name)",
         chosen: StepSelection::ByName,
         run: quick_tests,
+    },
+    Step {
+        name: "platforms",
+        about: "lints for macOS and Windows, where the targets are installed (only by name)",
+        chosen: StepSelection::ByName,
+        run: platforms::check,
     },
     Step {
         name: "advisories",
@@ -241,18 +242,8 @@ mod tests {
 
     #[test]
     fn all_steps_run_in_order_except_those_that_must_be_named() {
-        let expected = [
-            "fmt",
-            "tidy",
-            "clippy",
-            "docs",
-            "platforms",
-            "peers",
-            "tests",
-            "doctests",
-            "deny",
-            "fuzz",
-        ];
+        let expected =
+            ["fmt", "tidy", "clippy", "docs", "peers", "tests", "doctests", "deny", "fuzz"];
         assert_eq!(selected(&[]), expected);
     }
 
