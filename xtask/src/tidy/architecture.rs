@@ -45,7 +45,7 @@ pub(crate) fn check(
     sources: &[Source],
 ) -> Result<Vec<Violation>> {
     if !files.iter().any(|file| file == PAGE) {
-        let remedy = "write down what this is, the life of a call, the rooms and the invariants";
+        let remedy = "write down what this is, the life of a call, the modules and the invariants";
         return Ok(vec![violation(1, "the file does not exist".to_owned(), remedy)]);
     }
     let text = fs::read_to_string(workspace.join(PAGE))?;
