@@ -348,11 +348,6 @@ fn mistaken_and_correct(
         Mistake::Key(index) => replaced(vec![pair(&slip(key, index), values[value])]),
         Mistake::Twice => replaced(vec![pair(key, values[value]), pair(key, "true")]),
         Mistake::Cut(index) => {
-            // Rules of Gemini CLI are not in the entries of servers. A file that ends before them
-            // is limited to `read-only-strict` like any other that is cut.
-            let rules: Vec<_> =
-                rules.iter().copied().filter(|(kind, _)| RULES[*kind].path != ["mcp"]).collect();
-            let plain = Draft { rules: &rules, replaced: None, container: None };
             let correct = plain.setup(None);
             let text = correct.text.chars().take(1 + index.index(correct.text.len() - 1)).collect();
             return (Setup { text, ..plain.setup(None) }, correct);

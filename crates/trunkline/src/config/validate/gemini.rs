@@ -19,7 +19,8 @@ impl LayerReader<'_, '_> {
         containers: &Containers<'_>,
         servers: &mut [LayerServer],
     ) {
-        if containers.has_rules() {
+        // A source that is not whole may have lost them.
+        if containers.has_rules() || !self.is_whole {
             servers.iter_mut().for_each(|server| server.draft.switch_off());
         }
         let Some(mcp) = &file.mcp else { return };
