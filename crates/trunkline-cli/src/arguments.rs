@@ -76,6 +76,13 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// An error about a variable that belongs to the command line.
+    pub(crate) fn usage_error(message: &str) -> clap::Error {
+        Self::command().error(ErrorKind::ValueValidation, message)
+    }
+}
+
 impl Command {
     /// The `RunArguments` of commands that list, call or serve.
     pub(crate) fn run_arguments(&self) -> Option<&RunArguments> {
@@ -118,7 +125,8 @@ pub(crate) struct GlobalArguments {
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say more: notes about keys of other hosts, details of every server
+    /// Print details and a log on standard error: -v requests and servers, -vv messages, -vvv
+    /// bytes; TRUNKLINE_LOG sets a filter for the log
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 

@@ -88,6 +88,11 @@ impl ProcessEnv {
         self.user_directory().map(|folder| folder.join("tokens.json"))
     }
 
+    /// The filter of the log, if the variable for it is set.
+    pub(crate) fn log_filter(&self) -> Option<String> {
+        Some(env::var_os("TRUNKLINE_LOG")?.to_string_lossy().into_owned())
+    }
+
     /// Whether a variable is set and not empty.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         env::var_os(name).is_some_and(|value| !value.is_empty())

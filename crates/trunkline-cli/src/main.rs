@@ -6,6 +6,7 @@ mod environment;
 mod settings;
 mod stdio;
 mod terminal;
+mod log;
 mod report;
 mod exit;
 mod config_text;
@@ -47,7 +48,11 @@ fn main() -> ExitCode {
     if let Err(error) = arguments.check() {
         return terminal::usage(&error);
     }
-    let settings = Settings::resolve(&arguments, &environment);
+    let log = match log::filter(environment.log_filter().as_deref(), arguments.global.verbose) {
+        Ok(filter) => filter.map(log::start),
+        Err(problem) => return terminal::usage(&Arguments::usage_error(&problem)),
+    };
+    let settings = Settings::resolve(&arguments, &environment, log.is_some());
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
     exit::code(result, settings.format, &mut terminal)

@@ -36,11 +36,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn resolve(arguments: &Arguments, environment: &ProcessEnv) -> Self {
+    /// Resolves the settings. A log replaces progress on the terminal.
+    pub(crate) fn resolve(arguments: &Arguments, environment: &ProcessEnv, has_log: bool) -> Self {
         let global = &arguments.global;
         Self {
             config: global.config.clone(),
-            progress: !global.no_progress && !global.quiet,
+            progress: !global.no_progress && !global.quiet && !has_log,
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
 
-use trunkline::config::{ColorStyle, is_hidden};
+use trunkline::config::{ColorStyle, escape_control, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::settings::{Colors, Settings, Verbosity};
@@ -146,6 +146,12 @@ impl Terminal {
     pub(crate) fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(visible(text).as_bytes());
     }
+}
+
+/// Writes a line of the log to stderr. Failures are ignored.
+pub(crate) fn write_log(line: &str) {
+    let text = format!("{}\n", escape_control(line.trim_end_matches('\n')));
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Escapes invisible characters, and those that change how others are displayed, as in JSON. In a

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
+use tracing::debug;
 
 pub use artifacts::ArtifactDir;
 pub use completion::{Completion, CompletionRef};
@@ -191,6 +192,8 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
+        let (server, name) = (self.server.name.as_str(), self.entry.name());
+        debug!(server, method, name, "call routed");
         let (_slot, mut has_waited) = self.slot(options).await?;
         let kind = (ResultKind::of_method(method), AppPages::of_params(&params));
         let ask = OutgoingRequest {

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tracing::{Instrument as _, info_span};
 
 use crate::protocol::ProtocolVersion;
 use handler::untrusted;
@@ -121,7 +122,8 @@ impl Connection {
             endings: SessionClosings::default(),
             writing: JoinSet::new(),
         };
-        tokio::spawn(task.run());
+        let span = info_span!("server", name = task.server.name.as_str());
+        tokio::spawn(task.run().instrument(span));
         let (slots, refreshes) = (Mutex::default(), ListRequests::default());
         Self {
             server,

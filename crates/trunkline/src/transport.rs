@@ -88,3 +88,25 @@ pub(crate) enum InboundEvent {
     /// The transport closed: no further messages can be received or sent.
     Closed(Error),
 }
+
+impl InboundEvent {
+    /// The kind of event, for the log.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Message(_) => "message",
+            Self::OnRequestStream { .. } => "message on the stream of a request",
+            Self::Response(_) => "response",
+            Self::RequestFailed { .. } => "request failed",
+            Self::EmptyReply { .. } => "empty reply",
+            Self::Closed(_) => "closed",
+        }
+    }
+
+    /// Bytes of the message, if it is one that was not parsed by the transport.
+    fn len(&self) -> Option<usize> {
+        match self {
+            Self::Message(line) | Self::OnRequestStream { line, .. } => Some(line.len()),
+            _ => None,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod run;
 mod listening;
+mod log;
 mod host;
 #[cfg(target_os = "linux")]
 mod processes;

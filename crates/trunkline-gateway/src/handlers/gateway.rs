@@ -17,6 +17,7 @@ use trunkline::view::{ResourceRoute, View};
 
 use super::discover;
 use super::list_cache::ListCache;
+use super::trace;
 use crate::changes::{
     ChangeHub, ListKinds, LogSink, NotificationSource, ResourceSubscriptions, TaskGuard,
 };
@@ -83,7 +84,8 @@ impl Gateway {
         caller: Caller,
         incoming: IncomingRequest,
     ) -> RpcResult {
-        panics::answer_or_error(self.dispatch(caller, incoming)).await
+        let span = trace::request_span(&caller, &incoming);
+        trace::traced(span, panics::answer_or_error(self.dispatch(caller, incoming))).await
     }
 
     async fn dispatch(self: Arc<Self>, caller: Caller, incoming: IncomingRequest) -> RpcResult {

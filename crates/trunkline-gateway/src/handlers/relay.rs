@@ -16,6 +16,7 @@ use super::gateway::Gateway;
 use super::mrtr::own_state;
 use super::route_fallback::owners;
 use super::tasks::{TaskCodec, unknown_task};
+use super::trace;
 use crate::changes::{NotificationSource, resubscribe};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
@@ -134,6 +135,7 @@ impl Gateway {
             .ok()
             .map(|found| (found.entry().server().name.clone(), found.entry().name().to_owned()));
         let server = subject.as_ref().map(|(server, _)| server);
+        trace::record_server(server);
         let handler = handler.with_server(server);
         let caller = &handler.caller;
         let rounds = match caller.era() {
@@ -311,6 +313,7 @@ impl Gateway {
         let task = tasks.find(params)?;
         let sent = tasks.upstream_params(params, &task);
         let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
+        trace::record_server(Some(&task.server));
         let handler = handler.with_server(Some(&task.server));
         let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();

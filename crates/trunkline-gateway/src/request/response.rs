@@ -37,6 +37,11 @@ impl ResultBody {
         self.result.append_members(&self.added.into_iter().flatten().collect::<Vec<_>>())
     }
 
+    /// The result without the appended members.
+    pub(crate) fn result(&self) -> &Raw {
+        &self.result
+    }
+
     /// Length of the result in bytes, without the appended members.
     pub(crate) fn len(&self) -> usize {
         self.result.bytes().len()

@@ -25,6 +25,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use tokio::net::TcpListener;
+use tracing::info;
 use trunkline::config::CHAIN_HEADER;
 use trunkline::host::Host;
 use trunkline::principal::RequestPath;
@@ -155,8 +156,18 @@ async fn of_bundle(
     enter(&state, &Scope::of_bundle(name), request).await
 }
 
+/// Handles a request, and logs the status of an HTTP error.
+async fn enter(state: &Arc<AppState>, scope: &Scope, request: Request) -> Response {
+    let response = check_and_answer(state, scope, request).await;
+    let status = response.status();
+    if status.is_client_error() || status.is_server_error() {
+        info!(status = status.as_u16(), "request rejected");
+    }
+    response
+}
+
 /// Checks `Host`, `Origin` and CORS, then handles the request.
-async fn enter(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Response {
+async fn check_and_answer(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Response {
     let headers = std::mem::take(request.headers_mut());
     if let Err(problem) = state.guard.check_host_and_origin(&headers, request.uri()) {
         return (StatusCode::FORBIDDEN, problem).into_response();

@@ -25,8 +25,8 @@ use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
-use crate::handlers::discover;
 use crate::handlers::gateway::{Gateway, cancelled_id};
+use crate::handlers::{discover, trace};
 use crate::options::Limits;
 use crate::request::errors::{error_message, require_modern};
 use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
@@ -375,5 +375,6 @@ impl SessionStream for StdioStream {
 async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> RpcResult {
     let instructions = gateway.instructions(caller).await?;
     gateway.start_notifications(session);
+    trace::session_opened(&session.client);
     Ok(discover::initialize_result(&session.client, instructions).into())
 }

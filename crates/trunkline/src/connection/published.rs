@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tracing::{debug, info, warn};
 
 use super::options::ConnectionOptions;
 use super::pagination::ItemList;
@@ -172,6 +173,7 @@ impl PublishedState {
     pub(super) fn starting(&self) {
         let first = self.unready_since().unwrap_or_else(tokio::time::Instant::now);
         self.set_unready_since(Some(first));
+        info!("server starting");
         self.status.send_modify(|status| {
             status.state = State::Starting;
             status.next_attempt = None;
@@ -194,6 +196,8 @@ impl PublishedState {
             status.ready_since = Some(Instant::now());
         });
         self.set_unready_since(None);
+        let (transport, version) = (session.transport().transport(), session.version.as_str());
+        info!(transport, version, process = session.transport().process_id(), "server ready");
         self.begin_revision();
     }
 
@@ -206,6 +210,12 @@ impl PublishedState {
             item.reason = mask.masked(&item.reason).into();
         }
         let count = items.len();
+        debug!(
+            method = kind.list_method(),
+            items = count,
+            rejected = set_aside.len(),
+            "list published"
+        );
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
         let listed = ListSnapshot { items: items.into(), is_known: true, fresh_until };
         let items = Arc::clone(&listed.items);
@@ -260,6 +270,7 @@ impl PublishedState {
     pub(super) fn failed(&self, error: &Error, pause: Option<Duration>, restarts: u32) {
         self.end_session();
         self.forget_lists();
+        warn!(%error, restart_in = pause.map(debug), restarts, "server failed");
         self.status.send_modify(|status| {
             mark_gone(status, State::Failed);
             status.tools = 0;
@@ -288,6 +299,7 @@ impl PublishedState {
         options: &ConnectionOptions,
     ) {
         if !processes.is_empty() {
+            warn!(processes = processes.len(), "processes of the server could not be ended");
             options.record_orphan(server, &processes);
             self.status.send_modify(|status| status.remaining_processes.extend(processes));
         }
@@ -297,6 +309,7 @@ impl PublishedState {
     pub(super) fn idle(&self) {
         self.end_session();
         self.set_unready_since(None);
+        info!("server idle");
         self.status.send_modify(|status| {
             mark_gone(status, State::Idle);
             status.next_attempt = None;
@@ -308,6 +321,7 @@ impl PublishedState {
     pub(super) fn stopped(&self) {
         self.end_session();
         self.forget_lists();
+        info!("server stopped");
         self.status.send_modify(|status| {
             mark_gone(status, State::Stopped);
             status.next_attempt = None;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
+use tracing::debug;
 
 use self::deadline::Deadline;
 pub(super) use self::deadline::QUESTIONS;
@@ -238,6 +239,7 @@ impl Session {
             is_cuttable,
             requester,
         };
+        debug!(id, method = &*method, bytes = line.len(), "request sent");
         let path = waiting.requester.as_ref().map(|it| it.path.clone()).unwrap_or_default();
         self.pending.insert(id, waiting);
         self.transport.send(OutboundMessage {
@@ -269,6 +271,7 @@ impl Session {
     pub(super) fn notify(&mut self, method: &str, params: Option<Raw>) {
         let notification = Notification { method: method.into(), params };
         let line = Message::Notification(notification).write();
+        debug!(method, bytes = line.len(), "notification sent");
         let purpose = MessageKind::Notification { method: method.into() };
         self.transport.send(OutboundMessage::new(line, purpose));
     }
@@ -287,6 +290,7 @@ impl Session {
 
     /// Cancels a request at the server, as its era defines it. Returns how the call ended.
     fn cancel(&mut self, id: u64, words: &Raw) -> CallEnd {
+        debug!(id, "request cancelled");
         if self.transport.cancel(id) {
             return CallEnd::Unsent;
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tracing::trace;
+
 use super::http::HttpTransport;
 use super::sse::SseTransport;
 use super::stderr_tail::StderrTail;
@@ -20,6 +22,7 @@ pub(crate) enum AnyTransport {
 impl AnyTransport {
     /// Queues a message. Bytes move in [`next`](Self::next).
     pub(crate) fn send(&mut self, message: OutboundMessage) {
+        trace!(transport = self.transport(), bytes = message.line.len(), "message queued");
         match self {
             Self::Stdio(transport) => transport.send(message),
             Self::Http(transport) => transport.send(message),
@@ -29,11 +32,13 @@ impl AnyTransport {
 
     /// Moves bytes both ways until an event occurs. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
-        match self {
+        let event = match self {
             Self::Stdio(transport) => transport.next().await,
             Self::Http(transport) => transport.next().await,
             Self::Sse(transport) => transport.next().await,
-        }
+        };
+        trace!(transport = self.transport(), event = event.name(), bytes = event.len(), "event");
+        event
     }
 
     /// Frees the resources of a cancelled request. Returns whether the server has certainly

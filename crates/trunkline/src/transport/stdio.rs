@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
 
 use super::stderr_tail::StderrTail;
 use super::{InboundEvent, MAX_MESSAGE_BYTES, OutboundMessage};
@@ -59,6 +60,7 @@ impl StdioTransport {
     pub(crate) fn start(program: &ResolvedStdio, options: &ChildOptions) -> Result<Self, Error> {
         let (process, ChildStreams { input, output, errors }) =
             ServerProcess::start(program, options)?;
+        debug!(process = process.id(), "process started");
         Ok(Self {
             process,
             input: Some(input),
@@ -190,6 +192,7 @@ impl StdioTransport {
             return incoming;
         }
         let status = self.ending.as_ref().and_then(|ending| ending.status);
+        debug!(status = status.map(display), "process ended");
         InboundEvent::Closed(match status {
             Some(status) => {
                 let is_misconfigured = status.code() == Some(MISCONFIGURED_EXIT_STATUS.into());

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
+use tracing::{Instrument as _, debug, debug_span, warn};
 use trunkline::principal::{FairShare, Principal};
 
 use super::accept_status::{AcceptHealth, AcceptStatus};
@@ -143,13 +145,14 @@ async fn serve_connections(
             () = &mut end => break,
             accepted = listener.accept(), if connections.has_room() => match accepted {
                 // The connections to evict may have authenticated meanwhile.
-                Ok((stream, _)) => tokio::select! {
-                    () = connections.room() => connections.begin(stream),
+                Ok((stream, peer)) => tokio::select! {
+                    () = connections.room() => connections.begin(stream, peer),
                     () = &mut end => break,
                 },
                 Err(error) if is_of_one_connection(&error) => {}
                 // A lack of resources is temporary.
                 Err(error) => {
+                    warn!(%error, "accept failed");
                     acceptance.report_failing(error);
                     tokio::select! {
                         () = sleep(PAUSE) => {}
@@ -212,11 +215,12 @@ impl Connections {
         }
     }
 
-    fn begin(&mut self, stream: TcpStream) {
+    fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
         self.remove_authenticated();
         if self.going_on.len() >= self.most
             && let Some((_, longest)) = self.strangers.pop_front()
         {
+            debug!("unauthenticated connection evicted");
             longest.abort();
         }
         // Small responses must not wait for more data. A socket that refuses the option is served
@@ -229,7 +233,8 @@ impl Connections {
             visitor.clone(),
             self.is_over.subscribe(),
         );
-        let task = self.going_on.spawn(visit);
+        let span = debug_span!("connection", %peer);
+        let task = self.going_on.spawn(visit.instrument(span));
         self.strangers.push_back((visitor, task));
         // The queue may contain closed and authenticated connections, so it is pruned at twice the
         // limit.
@@ -252,6 +257,7 @@ async fn serve_connection(
     visitor: ConnectionState,
     mut is_over: watch::Receiver<bool>,
 ) {
+    debug!("connection accepted");
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(visitor.clone());
         router.call(request)
@@ -266,7 +272,7 @@ async fn serve_connection(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         // An error of the connection has no recipient.
-        _ = connection.as_mut() => return,
+        _ = connection.as_mut() => return debug!("connection closed"),
         _ = is_over.wait_for(|is_over| *is_over) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;

@@ -26,8 +26,8 @@ use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
 use crate::client::session::InFlightRequest;
-use crate::handlers::discover;
 use crate::handlers::gateway::cancelled_id;
+use crate::handlers::{discover, trace};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::response::RpcResult;
 use crate::request::{malformed, panics, param_headers};
@@ -185,6 +185,7 @@ async fn open(
     if !state.sessions.open(&session) {
         return busy("there are too many sessions; try again later\n");
     }
+    trace::session_opened(&session.session.client);
     let result = discover::initialize_result(&session.session.client, instructions);
     let mut answer = answered(&session.unread, &incoming.id, Ok(result.into()), StatusCode::OK);
     if let Ok(id) = session.session.id.as_str().parse() {

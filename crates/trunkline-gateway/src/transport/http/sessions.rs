@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use tokio::time::interval;
+use tracing::debug;
 use trunkline::principal::{ClientId, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
 
@@ -403,6 +404,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
 
 /// Closes the dedicated servers of a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
+    debug!("session ended");
     let (gateway, id) = (Arc::clone(gateway), session.id.clone());
     tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
 }

@@ -1,5 +1,7 @@
 //! Dispatches notifications of a server to the requests or the client that they are about.
 
+use tracing::debug;
+
 use super::Session;
 use super::pending::{PendingRequest, Recipient};
 use crate::connection::handler::CallEvent;
@@ -19,6 +21,7 @@ impl Session {
         notification: Notification,
         about: Option<u64>,
     ) -> Option<(Notification, Option<ClientId>)> {
+        debug!(method = &*notification.method, "notification received");
         if self.on_cancelled(&notification) {
             return None;
         }

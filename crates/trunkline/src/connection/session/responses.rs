@@ -1,6 +1,7 @@
 //! Matches responses of a server to pending requests.
 
 use tokio::time::Instant;
+use tracing::debug;
 
 use super::partial_messages::whole_or_cuttable;
 use super::past_calls::CallEnd;
@@ -43,9 +44,19 @@ impl Session {
 
     pub(super) fn answer(&mut self, id: u64, answer: RequestOutcome) {
         self.last_answer = Instant::now();
+        debug!(id, outcome = outcome_name(&answer), "response received");
         let end = CallEnd::with(&answer, self.version.era());
         self.pending.answer(id, answer, end);
         // The response may have arrived on another stream than the request's own.
         self.transport.cancel(id);
+    }
+}
+
+/// How a request ended, for the log.
+fn outcome_name(outcome: &RequestOutcome) -> &'static str {
+    match outcome {
+        Ok(Ok(_)) => "result",
+        Ok(Err(_)) => "error response",
+        Err(_) => "no response",
     }
 }

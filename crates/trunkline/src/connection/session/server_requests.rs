@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
+use tracing::debug;
 
 use super::pending::{PendingRequest, Recipient};
 use super::{Session, SessionEvent};
@@ -96,6 +97,7 @@ impl Session {
         request: Request,
         about: Option<u64>,
     ) -> Option<SessionEvent> {
+        debug!(method = &*request.method, about, "server request received");
         // A program such as `cat` echoes its input.
         let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
         if let Some(id) = ours.filter(|_| is_ours(&request.method)) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::time::timeout;
+use tracing::debug;
 use url::Url;
 
 use super::client::HttpClient;
@@ -98,6 +99,7 @@ impl Exchange {
             Ok(response) => response,
             Err(error) => return self.failed(error),
         };
+        debug!(id = self.question.id, status = response.status().as_u16(), "HTTP response");
         if response.status().is_success() && self.client.note_gateways(response.headers()).is_err()
         {
             // The lists of such a server contain this process's own items, and would grow with each

@@ -1,0 +1,191 @@
+//! The span of a client request, and the event with its outcome.
+//!
+//! Names come from clients and are logged escaped and cut. Arguments, results, session and task IDs
+//! are never logged, nor the part of a URI that may be a credential.
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use tracing::field::{Empty, display};
+use tracing::{Instrument as _, Span, info, info_span};
+use trunkline::message::Raw;
+use trunkline::name::ServerName;
+use trunkline::principal::Principal;
+use trunkline::protocol::subject_key;
+
+use crate::client::caller::Caller;
+use crate::request::incoming::{ClientProfile, IncomingRequest};
+use crate::request::response::{ResultBody, RpcResult};
+
+/// Characters of a name that are logged.
+const MAX_NAME_CHARS: usize = 128;
+
+/// Handles a request in its span, and logs how it ended.
+pub(crate) async fn traced(span: Span, handling: impl Future<Output = RpcResult>) -> RpcResult {
+    let mut end = RequestEnd::new(span.clone());
+    let result = handling.instrument(span).await;
+    end.outcome = Outcome::of(&result);
+    result
+}
+
+/// The span of a request.
+pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span {
+    let span = info_span!(
+        "request",
+        method = &*cut(&incoming.method),
+        client = Empty,
+        token = Empty,
+        name = Empty,
+        uri = Empty,
+        server = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    if let Some(client) = client_name(&caller.client) {
+        span.record("client", &*client);
+    }
+    if let Principal::Token(name) = &caller.identity.principal {
+        span.record("token", &**name);
+    }
+    match (subject_key(&incoming.method), incoming.subject()) {
+        (Some("name"), Some(name)) => drop(span.record("name", &*cut(&name))),
+        (Some("uri"), Some(uri)) => drop(span.record("uri", &*cut(&without_credentials(&uri)))),
+        _ => {}
+    }
+    span
+}
+
+/// Adds the server of a request to its span.
+pub(crate) fn record_server(server: Option<&ServerName>) {
+    if let Some(server) = server {
+        Span::current().record("server", server.as_str());
+    }
+}
+
+/// Logs that a legacy client has opened a session.
+pub(crate) fn session_opened(client: &ClientProfile) {
+    if tracing::enabled!(tracing::Level::INFO) {
+        info!(client = client_name(client), version = &*client.version, "session opened");
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Result,
+    /// A result of a tool with `isError`.
+    ToolError,
+    Error(i64),
+    /// The request was cancelled, or its client is gone.
+    Cancelled,
+}
+
+impl Outcome {
+    fn of(result: &RpcResult) -> Self {
+        match result {
+            Ok(body) if is_tool_error(body) => Self::ToolError,
+            Ok(_) => Self::Result,
+            Err(error) => Self::Error(error.code()),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::ToolError => "tool error",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Whether a result declares `isError`. Read only if the log needs it.
+fn is_tool_error(body: &ResultBody) -> bool {
+    tracing::enabled!(tracing::Level::INFO)
+        && body.result().get("isError").is_some_and(|it| it.text() == "true")
+}
+
+/// Logs the end of a request when dropped, also if it was cancelled.
+struct RequestEnd {
+    span: Span,
+    started: Option<Instant>,
+    outcome: Outcome,
+}
+
+impl RequestEnd {
+    fn new(span: Span) -> Self {
+        let started = (!span.is_disabled()).then(Instant::now);
+        Self { span, started, outcome: Outcome::Cancelled }
+    }
+}
+
+impl Drop for RequestEnd {
+    fn drop(&mut self) {
+        let Some(started) = self.started else { return };
+        let milliseconds = format_args!("{:.1}", started.elapsed().as_secs_f64() * 1e3).to_string();
+        let code = match self.outcome {
+            Outcome::Error(code) => Some(code),
+            _ => None,
+        };
+        let outcome = self.outcome.name();
+        let duration_ms = display(milliseconds);
+        self.span.in_scope(|| info!(duration_ms, outcome, code, "request finished"));
+    }
+}
+
+/// The name and version of a client, as it describes itself.
+fn client_name(client: &ClientProfile) -> Option<String> {
+    let info = client.info.as_ref()?;
+    let text = |key| info.get(key).as_ref().and_then(Raw::as_str).map(Cow::into_owned);
+    let name = text("name")?;
+    let name = match text("version") {
+        Some(version) => format!("{name} {version}"),
+        None => name,
+    };
+    Some(cut(&name).into_owned())
+}
+
+/// A URI without its credentials, query and fragment.
+fn without_credentials(uri: &str) -> String {
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
+    let (authority, path) =
+        rest.split_once('/').map_or((rest, None), |(it, path)| (it, Some(path)));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match path {
+        Some(path) => format!("{scheme}://{host}/{path}"),
+        None => format!("{scheme}://{host}"),
+    }
+}
+
+/// The first characters of a name.
+fn cut(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_NAME_CHARS) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()).into(),
+        None => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_is_logged_without_credentials() {
+        for (uri, logged) in [
+            ("https://ann:pw@example.com/a/b?token=x#y", "https://example.com/a/b"),
+            ("https://a@b@example.com", "https://example.com"),
+            ("file:///tmp/a@b", "file:///tmp/a@b"),
+            ("mailto:ann?subject=x", "mailto:ann"),
+        ] {
+            assert_eq!(without_credentials(uri), logged);
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        assert_eq!(cut(&"é".repeat(500)).chars().count(), MAX_NAME_CHARS + 1);
+        assert_eq!(cut("short"), "short");
+    }
+}
