@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::gateway::{INITIALIZE, Serving, post};
-use crate::run::Folder;
+use crate::support::gateway::{INITIALIZE, Serving, post};
+use crate::support::program::Folder;
 
 /// Limit of the gateway's peak resident memory in KiB: the limit of a principal's requests (64
 /// MiB), twice, for copies; and as much again for the program and the allocator.

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::run::{Folder, Run};
+use crate::support::program::{Folder, Run};
 
 /// Escaped in JSON.
 const TOKEN: &str = "hunter22/\"correct\"-horse";

@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{INITIALIZE, Serving, post, tools_at};
-use crate::processes::{LONGEST_START, marker, wait_until};
-use crate::run::Folder;
-use crate::serving::demo;
+use crate::serve_http::demo;
+use crate::support::gateway::{INITIALIZE, Serving, post, tools_at};
+use crate::support::processes::{LONGEST_START, marker, wait_until};
+use crate::support::program::Folder;
 
 /// Two demo servers with write access, with agents and a bundle.
 fn folder() -> Folder {

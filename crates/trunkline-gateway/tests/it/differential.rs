@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use trunkline_testkit::peers;
 
-use crate::comparing::{Asked, Pair, Sameness, call, prompt, read};
-use crate::hosting::Folder;
+use crate::support::comparison::{Asked, Pair, Sameness, call, prompt, read};
+use crate::support::gateway::Folder;
 
 /// How long a server may take until it listens, on a busy machine.
 const LONGEST_START: Duration = Duration::from_secs(60);

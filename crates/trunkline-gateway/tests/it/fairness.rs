@@ -12,9 +12,9 @@ use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 
-use crate::asker::{Asker, Era, text};
-use crate::identities::{ANN, BOB, hosted};
-use crate::manners::echoing;
+use crate::authorization::{ANN, BOB, hosted};
+use crate::hostile_clients::echoing;
+use crate::support::client::{Asker, Era, text};
 
 /// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline::host::Host;
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era};
-use crate::channel::{Channel, Sent};
-use crate::hosting::Hosted;
+use crate::support::client::{Asker, Era};
+use crate::support::gateway::Hosted;
+use crate::support::http_connection::{Channel, Sent};
 
 const CLIENTS: u64 = 1000;
 
@@ -192,7 +192,7 @@ async fn one_client(
 /// Ends a session, and asserts that it is closed.
 async fn close(asker: &mut Asker) {
     let headers = asker.headers();
-    let headers = crate::asker::borrowed(&headers);
+    let headers = crate::support::client::borrowed(&headers);
     for status in [204, 404] {
         let sent = Sent { method: "DELETE", path: "/mcp", headers: &headers, body: "" };
         let head = asker.channel.send(&sent).await.unwrap();

@@ -8,10 +8,10 @@ use tokio::time::timeout;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, borrowed, text};
-use crate::canned::heard_of;
-use crate::channel::{Channel, Sent};
-use crate::hosting::{Folder, Hosted, configuration};
+use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::file_driven_server::heard_of;
+use crate::support::gateway::{Folder, Hosted, configuration};
+use crate::support::http_connection::{Channel, Sent};
 
 /// Timeout of these tests: nothing in them takes nearly as long.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use trunkline::error::ErrorKind;
 use trunkline::item::ItemKind;
 use trunkline::registry::Registry;
 
-use crate::lively::{
+use crate::support::file_driven_server::{
     Attentive, Folder, call, config, converse, options, params, until_state, within,
 };
 

@@ -1,0 +1,247 @@
+//! Dedicated servers (`share: "per-client"`): their server requests reach their own client only.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::authorization::{go_on, state_of};
+use crate::hostile_clients::{echoing, until_said};
+use crate::support::client::{Asker, Era, text};
+use crate::support::gateway::{Hosted, configuration};
+use crate::support::http_connection::Channel;
+
+/// Timeout of these tests: nothing in them takes nearly as long.
+const LONGEST: Duration = Duration::from_secs(30);
+
+async fn hosted() -> Hosted {
+    let mut server = echoing("legacy");
+    server["share"] = "per-client".into();
+    Hosted::to(&json!({ "echoing": server })).await
+}
+
+/// Two windows of one program are indistinguishable: they share a process, and may be two users.
+#[tokio::test]
+async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_nobody() {
+    let hosted = hosted().await;
+    let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut looking = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let call = json!({ "name": "hang", "arguments": { "token": "others" } });
+    let written = other.write("tools/call", call);
+    let hanging = tokio::spawn(async move { other.exchange(&written).await.is_ok() });
+    until_said(&mut looking, "hung", "others").await;
+    let refused = one.call("ask", json!({ "wait": 200 })).await;
+    assert!(text(&refused).contains("several calls"), "{refused}");
+    assert!(!hanging.is_finished(), "it was asked what was not for it");
+    hanging.abort();
+    until_said(&mut looking, "cancelled", "others").await;
+    let state = state_of(&one.call("ask", json!({})).await);
+    assert_eq!(text(&go_on(&mut one, "ask", &state).await), "Ada");
+    hosted.end().await;
+}
+
+/// A client that does not respond yet does not block server requests to an indistinguishable one.
+#[tokio::test]
+async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
+    let hosted = hosted().await;
+    let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(text(&one.call("echo", json!({ "token": "up" })).await), "up");
+    let first = state_of(&one.call("ask", json!({})).await);
+    let second = state_of(&other.call("ask", json!({})).await);
+    for (asker, state) in [(&mut other, &second), (&mut one, &first)] {
+        assert_eq!(text(&go_on(asker, "ask", state).await), "Ada");
+    }
+    hosted.end().await;
+}
+
+/// Lists come from the shared process, so only the client of a dedicated one notices its end.
+#[tokio::test]
+async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
+    let hosted = hosted().await;
+    for era in [Era::Legacy, Era::Modern] {
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let ended = asker.call("exit", json!({})).await;
+        assert_eq!(ended["result"]["isError"], true, "{ended}");
+        assert!(text(&ended).contains("Trying again later may help"), "{ended}");
+        assert_eq!(text(&asker.call("echo", json!({ "token": "again" })).await), "again");
+    }
+    hosted.end().await;
+}
+
+/// CALL-7: the concurrency limit applies to each process, not to all of them together.
+#[tokio::test]
+async fn slots_are_those_of_one_process() {
+    let mut server = echoing("legacy");
+    server["share"] = "per-client".into();
+    server["concurrency"] = 1.into();
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
+    let mut one = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let _hanging = begun(&mut one, "hang", json!({ "token": "one" })).await;
+    assert_eq!(text(&other.call("echo", json!({ "token": "other" })).await), "other");
+    hosted.end().await;
+}
+
+/// A session sends its log level and subscriptions to its dedicated server, and receives its
+/// messages.
+#[tokio::test]
+async fn a_session_hears_of_the_process_that_works_for_it() {
+    let mut server = echoing("legacy");
+    server["share"] = "per-client".into();
+    server["args"].as_array_mut().unwrap().push("watched".into());
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    asker.ask("logging/setLevel", json!({ "level": "warning" })).await;
+    until_level(&mut asker, "warning").await;
+    asker.ask("logging/setLevel", json!({ "level": "debug" })).await;
+    until_level(&mut asker, "debug").await;
+    let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+    assert!(subscribed["result"].is_object(), "{subscribed}");
+    let mut standing = asker.request("GET", &[]).await.1;
+    assert_eq!(text(&asker.call("touch", json!({})).await), r#"["x://note"]"#);
+    let said = message(&mut standing).await;
+    assert_eq!(
+        (&said["method"], &said["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!("x://note"))
+    );
+    // A new process replaces the first, and gets the same subscriptions and log level.
+    asker.call("exit", json!({})).await;
+    until_touched(&mut asker).await;
+    assert_eq!(message(&mut standing).await["method"], "notifications/resources/updated");
+    until_level(&mut asker, "debug").await;
+    let complete = "notifications/elicitation/complete";
+    for method in ["notifications/message", "notifications/of-its-own", complete] {
+        let later = json!({ "method": method, "wait": 300 });
+        assert_eq!(text(&asker.call("say", later).await), "said");
+        assert_eq!(message(&mut standing).await["method"], method);
+    }
+    hosted.end().await;
+}
+
+/// The process that serves a session notifies it of changes, from its next call on.
+#[tokio::test]
+async fn a_session_hears_of_its_resources_when_the_server_is_shared_no_more_or_from_now_on() {
+    let sharing = |share: &str| {
+        let mut server = echoing("legacy");
+        server["share"] = share.into();
+        server["args"].as_array_mut().unwrap().push("watched".into());
+        configuration(&json!({ "echoing": server }))
+    };
+    for (before, after) in [("all", "per-client"), ("per-client", "all")] {
+        let hosted = Hosted::of(sharing(before)).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut standing = asker.request("GET", &[]).await.1;
+        let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+        assert!(subscribed["result"].is_object(), "{subscribed}");
+        for share in [before, after] {
+            hosted.host.reload(sharing(share), BTreeMap::new()).await;
+            until_touched(&mut asker).await;
+            assert_eq!(
+                updates_before_mark(&mut asker, &mut standing).await,
+                ["x://note"],
+                "{share}"
+            );
+        }
+        hosted.end().await;
+    }
+}
+
+/// The resource updates on a stream before a later message of the same process.
+async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Value> {
+    asker.call("visit", json!({ "id": "mark", "wait": 1000 })).await;
+    let mut updates = Vec::new();
+    loop {
+        let mut said = message(stream).await;
+        match said["method"].as_str() {
+            Some("notifications/resources/updated") => updates.push(said["params"]["uri"].take()),
+            Some("notifications/elicitation/complete") => return updates,
+            _ => {}
+        }
+    }
+}
+
+/// Waits until the called process has the subscription, and triggers an update.
+async fn until_touched(asker: &mut Asker) {
+    let deadline = tokio::time::Instant::now() + LONGEST;
+    while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
+        assert!(tokio::time::Instant::now() < deadline, "it is never asked");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the process of a client has received the log level.
+async fn until_level(asker: &mut Asker, level: &str) {
+    let deadline = tokio::time::Instant::now() + LONGEST;
+    while text(&asker.call("level", json!({})).await) != level {
+        assert!(tokio::time::Instant::now() < deadline, "it never hears of {level}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Starts a call of a legacy client, and returns the stream of its response.
+pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
+    let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let other = Channel::to(asker.address).await.unwrap();
+    std::mem::replace(&mut asker.channel, other)
+}
+
+/// The next message of a stream.
+pub(crate) async fn message(stream: &mut Channel) -> Value {
+    loop {
+        let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
+        let message = event.expect("an event").message;
+        // List changes may come at any time while servers start.
+        let says_change = |it: &Value| {
+            it["method"].as_str().is_some_and(|method| method.ends_with("/list_changed"))
+        };
+        if let Some(message) = message.filter(|it| !says_change(it)) {
+            return message;
+        }
+    }
+}
+
+pub(crate) fn accepted(question: &Value) -> Value {
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })
+}
+
+/// The GET stream is optional.
+#[tokio::test]
+async fn a_session_is_asked_on_a_stream_that_it_reads() {
+    for has_standing in [false, true] {
+        let hosted = hosted().await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
+        let mut standing = match has_standing {
+            true => Some(asker.request("GET", &[]).await.1),
+            false => None,
+        };
+        let mut asking = begun(&mut asker, "ask", json!({ "wait": 500 })).await;
+        let question = match &mut standing {
+            Some(standing) => message(standing).await,
+            None => tokio::select! {
+                question = message(&mut hanging) => question,
+                question = message(&mut asking) => question,
+            },
+        };
+        asker.tell(&accepted(&question)).await.unwrap();
+        assert_eq!(text(&message(&mut asking).await), "Ada");
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_reads_no_stream_cannot_be_asked_and_the_server_hears_so_at_once() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");
+    // A poll meanwhile would be a stream for the server request.
+    sleep(Duration::from_secs(1)).await;
+    until_said(&mut asker, "answers", "no stream").await;
+    hosted.end().await;
+}
