@@ -1,40 +1,20 @@
 //! The principal decides access to sessions and parked calls, and servers learn nothing of tokens.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use trunkline_gateway::{GatewayOptions, Limits, Scope, Token, Tokens, digest_of};
+use trunkline_gateway::{GatewayOptions, Limits};
 use trunkline_testkit::peers;
 
-use crate::hostile_clients::echoing;
 use crate::support::client::{Asker, Era, Written, text};
+use crate::support::echoing_server::echoing;
 use crate::support::gateway::{Folder, Hosted};
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(30);
-
-pub(crate) const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
-pub(crate) const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
-
-/// A gateway with two tokens.
-pub(crate) async fn hosted(servers: &Value) -> Hosted {
-    let options = GatewayOptions { tokens: known_tokens(), ..GatewayOptions::default() };
-    Hosted::with(servers, options).await
-}
-
-/// The tokens of Ann and Bob.
-pub(crate) fn known_tokens() -> Tokens {
-    let mut tokens = Tokens::default();
-    for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
-        let known = Token { name: name.to_owned(), scope: Scope::default() };
-        tokens.insert(digest_of(token), known);
-    }
-    tokens
-}
+use crate::support::http_server::Frank;
+use crate::support::server_requests::{go_on, go_on_with, state_of};
+use crate::support::tokens::{ANN, BOB, hosted};
+use crate::support::wait::until;
 
 #[tokio::test]
 async fn a_session_is_nobody_elses() {
@@ -55,28 +35,6 @@ async fn a_session_is_nobody_elses() {
     assert!(told.await.is_err());
     assert_eq!(text(&ann.call("echo", json!({ "token": "still mine" })).await), "still mine");
     hosted.end().await;
-}
-
-/// The response to a retry with a request state and a name as input response.
-pub(crate) async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
-    go_on_with(asker, (tool, json!({})), state).await
-}
-
-/// The same for a call with arguments.
-pub(crate) async fn go_on_with(
-    asker: &mut Asker,
-    (tool, arguments): (&str, Value),
-    state: &str,
-) -> Value {
-    let answers = json!({ "question-1": { "action": "accept", "content": { "name": "Ada" } } });
-    let call = json!({ "name": tool, "arguments": arguments, "requestState": state,
-        "inputResponses": answers });
-    asker.ask("tools/call", call).await
-}
-
-pub(crate) fn state_of(answer: &Value) -> String {
-    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
-    answer["result"]["requestState"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -224,31 +182,6 @@ async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
     hosted.end().await;
 }
 
-/// An HTTP server that does one thing of its own during a call.
-pub(crate) struct Frank {
-    process: Child,
-    pub(crate) url: String,
-}
-
-impl Frank {
-    pub(crate) fn new(mode: &str) -> Self {
-        let mut command = Command::new(peers::python());
-        command.arg("-I").arg(peers::scripted_http_server()).args(["tools/call", mode]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().unwrap();
-        let mut port = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Self { process, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
-    }
-}
-
-impl Drop for Frank {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[tokio::test]
 async fn servers_never_see_the_token_of_a_client() {
     let frank = Frank::new("say-headers");
@@ -345,18 +278,14 @@ async fn sessions_in_use_are_not_ended_for_others() {
     assert_eq!(late.begin(&written).await.unwrap().status, 503);
     drop(stream);
     assert_eq!(text(&reading.call("echo", json!({ "token": "in" })).await), "in");
-    let deadline = Instant::now() + LONGEST;
-    let opened = loop {
+    let opened = until("a session is opened", async || {
         let mut late = Asker::new(Era::Modern, hosted.address).await.unwrap();
         late.era = Era::Legacy;
         let written = late.write("initialize", json!({}));
         let status = late.begin(&written).await.unwrap().status;
-        if status != 503 || Instant::now() > deadline {
-            break status;
-        }
-        sleep(Duration::from_millis(20)).await;
-    };
-    assert_eq!(opened, 200);
+        (status != 503).then_some(status)
+    });
+    assert_eq!(opened.await, 200);
     let written = reading.write("tools/list", json!({}));
     assert_eq!(reading.begin(&written).await.unwrap().status, 404);
     hosted.end().await;
@@ -456,11 +385,8 @@ async fn servers_of_a_session_end_with_it() {
             End::ByItsClient => assert_eq!(asker.request("DELETE", &[]).await.0.status, 204),
             End::ForAnother => asker.open().await.unwrap(),
         }
-        let deadline = Instant::now() + LONGEST;
-        while !folder.path().join("saved").exists() {
-            assert!(Instant::now() < deadline, "{end:?}: its server goes on");
-            sleep(Duration::from_millis(20)).await;
-        }
+        let saved = folder.path().join("saved");
+        until(&format!("its server ends {end:?}"), async || saved.exists().then_some(())).await;
         hosted.end().await;
     }
 }

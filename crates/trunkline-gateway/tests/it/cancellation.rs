@@ -1,44 +1,14 @@
 //! Messages to servers when a client cancels a request or ends a subscription.
 
 use std::fs;
-use std::time::Duration;
 
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
-use trunkline_testkit::peers;
+use serde_json::json;
 
-use crate::hostile_stdio_clients::{self, Piped};
 use crate::support::client::{Asker, Era, borrowed, text};
 use crate::support::gateway::{Folder, Hosted};
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(10);
-
-/// A server that records the messages it receives.
-pub(crate) fn announcing(folder: &Folder) -> Value {
-    json!({
-        "command": peers::python(),
-        "args": ["-I", peers::announcing_server(), folder.path(), "legacy"],
-        "prefix": "",
-        "access": "read-write",
-    })
-}
-
-/// The first message of a method that a server receives, or has received.
-pub(crate) async fn heard(folder: &Folder, method: &str) -> Value {
-    let deadline = Instant::now() + LONGEST;
-    loop {
-        let lines = fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
-        let whole = lines.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let mut messages = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        if let Some(message) = messages.find(|it| it["method"] == method) {
-            return message;
-        }
-        assert!(Instant::now() < deadline, "no {method} in {lines}");
-        sleep(Duration::from_millis(20)).await;
-    }
-}
+use crate::support::recording_server::{announcing, heard};
+use crate::support::stdio_client::{self, Piped};
 
 /// No other call to the server is needed.
 #[tokio::test]
@@ -115,7 +85,7 @@ async fn a_server_hears_why_a_client_over_streams_cancels() {
         let folder = Folder::new();
         let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;
         piped.open().await;
-        piped.write(&hostile_stdio_clients::call(is_modern, "waiting", "wait", &json!({}))).await;
+        piped.write(&stdio_client::call(is_modern, "waiting", "wait", &json!({}))).await;
         heard(&folder, "tools/call").await;
         piped.write(&cancellation(r#"{"reason":"bored","requestId":"waiting","x":1}"#)).await;
         assert_heard_cancelled(&folder, r#""reason":"bored","requestId":"#).await;

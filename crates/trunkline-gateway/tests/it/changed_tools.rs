@@ -2,20 +2,19 @@
 //! again.
 
 use std::process::Command;
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::timeout;
+use trunkline::catalog::Catalog;
 use trunkline::item::ItemKind;
 
-use crate::hostile_stdio_clients::Piped;
 use crate::support::client::{Asker, Era, text};
 use crate::support::demo_server::{legacy, modern};
 use crate::support::file_driven_server::{canned, heard_of};
 use crate::support::gateway::{Folder, Hosted};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::stdio_client::Piped;
+use crate::support::wait::{LONGEST, until};
 
 const GOOD: &str = r#"{"name":"t","description":"good","inputSchema":{"type":"object","x":1}}"#;
 const REORDERED: &str =
@@ -34,15 +33,13 @@ async fn announce(hosted: &Hosted, folder: &Folder, tool: &str) {
     folder.write("ping.before", &told.to_string());
     let connection = hosted.host.servers().get("only").unwrap();
     connection.request("ping", None).await.unwrap().unwrap();
-    let deadline = Instant::now() + LONGEST;
-    let is_known = || {
-        let catalog = hosted.host.catalog();
-        catalog.get(ItemKind::Tool, "only_t").is_some_and(|it| it.definition().text() == tool)
+    let mut catalog = hosted.host.watch_catalog();
+    let is_known = |catalog: &Arc<Catalog>| {
+        let listed = catalog.get(ItemKind::Tool, "only_t");
+        listed.is_some_and(|it| it.definition().text() == tool)
     };
-    while !is_known() {
-        assert!(Instant::now() < deadline, "{tool} is not known");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let known = timeout(LONGEST, catalog.wait_for(is_known)).await;
+    assert!(known.is_ok(), "{tool} is not known");
 }
 
 fn assert_changed(answer: &Value) {
@@ -102,18 +99,13 @@ async fn a_tool_that_has_changed_with_a_restart_is_not_called_before_it_is_liste
         let process = hosted.host.servers().get("only").unwrap().status().process_id.unwrap();
         let killed = Command::new("kill").args(["-s", "KILL", &process.to_string()]).status();
         assert!(killed.unwrap().success());
-        let deadline = Instant::now() + LONGEST;
-        let mut refusals = 0;
-        while refusals < 3 {
-            let answer = asker.call("only_t", json!({})).await;
+        for _ in 0..3 {
             // Until the gateway has noticed that the server ended and has restarted.
-            if answer["result"]["isError"] == true {
-                assert!(Instant::now() < deadline, "{answer}");
-                sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-            assert_changed(&answer);
-            refusals += 1;
+            let answer = until("the server has restarted", async || {
+                let answer = asker.call("only_t", json!({})).await;
+                (answer["result"]["isError"] != true).then_some(answer)
+            });
+            assert_changed(&answer.await);
         }
         assert!(heard_of(&folder, "tools/call").is_empty());
         assert_eq!(lists(&mut asker).await, "[only] evil");

@@ -7,12 +7,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use trunkline_gateway::{GatewayOptions, Tokens};
 
-use crate::authorization::{ANN, BOB, hosted, known_tokens};
-use crate::dedicated_servers::{accepted, begun, message};
-use crate::hostile_clients::{echoing, until_said};
-use crate::notifications::tell;
 use crate::support::client::{Asker, Era, text};
+use crate::support::client_notifications::tell;
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::Hosted;
+use crate::support::server_requests::{accepted, begun, message};
+use crate::support::tokens::{ANN, BOB, hosted, known_tokens};
 
 const CUSTOM: &str = "notifications/custom";
 

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::authorization::{go_on, state_of};
-use crate::hostile_clients::{echoing, until_said};
 use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::{Hosted, configuration};
 use crate::support::http_connection::Channel;
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(30);
+use crate::support::server_requests::{accepted, begun, message};
+use crate::support::server_requests::{go_on, state_of};
+use crate::support::wait::until;
 
 async fn hosted() -> Hosted {
     let mut server = echoing("legacy");
@@ -165,49 +164,18 @@ async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Val
 
 /// Waits until the called process has the subscription, and triggers an update.
 async fn until_touched(asker: &mut Asker) {
-    let deadline = tokio::time::Instant::now() + LONGEST;
-    while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
-        assert!(tokio::time::Instant::now() < deadline, "it is never asked");
-        sleep(Duration::from_millis(20)).await;
-    }
+    until("the server has the subscription", async || {
+        (text(&asker.call("touch", json!({})).await) == r#"["x://note"]"#).then_some(())
+    })
+    .await;
 }
 
 /// Waits until the process of a client has received the log level.
 async fn until_level(asker: &mut Asker, level: &str) {
-    let deadline = tokio::time::Instant::now() + LONGEST;
-    while text(&asker.call("level", json!({})).await) != level {
-        assert!(tokio::time::Instant::now() < deadline, "it never hears of {level}");
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Starts a call of a legacy client, and returns the stream of its response.
-pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
-    let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
-    assert!(asker.begin(&written).await.unwrap().is_stream());
-    let other = Channel::to(asker.address).await.unwrap();
-    std::mem::replace(&mut asker.channel, other)
-}
-
-/// The next message of a stream.
-pub(crate) async fn message(stream: &mut Channel) -> Value {
-    loop {
-        let event = timeout(LONGEST, stream.event()).await.expect("an event in time").unwrap();
-        let message = event.expect("an event").message;
-        // List changes may come at any time while servers start.
-        let says_change = |it: &Value| {
-            it["method"].as_str().is_some_and(|method| method.ends_with("/list_changed"))
-        };
-        if let Some(message) = message.filter(|it| !says_change(it)) {
-            return message;
-        }
-    }
-}
-
-pub(crate) fn accepted(question: &Value) -> Value {
-    assert_eq!(question["method"], "elicitation/create", "{question}");
-    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
-    json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })
+    until("the server has the log level", async || {
+        (text(&asker.call("level", json!({})).await) == level).then_some(())
+    })
+    .await;
 }
 
 /// The GET stream is optional.

@@ -2,20 +2,18 @@
 //! client gets a response.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use trunkline::config;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::hostile_clients::echoing;
 use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::echoing_server::echoing;
 use crate::support::gateway::Hosted;
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::subscription::Subscribed;
+use crate::support::wait::{LONGEST, until};
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
@@ -27,59 +25,6 @@ fn tokens(names: &[&str]) -> Tokens {
         tokens.insert(digest_of(&format!("token-of-{name}")), known);
     }
     tokens
-}
-
-/// A subscription to changes of tools.
-pub(crate) struct Subscribed {
-    id: u64,
-    stream: Channel,
-}
-
-impl Subscribed {
-    pub(crate) async fn at(path: &str, asker: &mut Asker) -> Self {
-        let wanted = json!({ "notifications": { "toolsListChanged": true } });
-        let written = asker.write("subscriptions/listen", wanted);
-        let mut stream = Channel::to(asker.address).await.unwrap();
-        let headers = borrowed(&written.headers);
-        let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
-        let head = timeout(LONGEST, stream.send(&sent)).await.expect("a stream").unwrap();
-        assert!(head.is_stream(), "{head:?}");
-        let mut subscribed = Self { id: written.id, stream };
-        let first = subscribed.next().await.unwrap();
-        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-        subscribed
-    }
-
-    /// The next message; `None` at the end of the stream.
-    pub(crate) async fn next(&mut self) -> Option<Value> {
-        loop {
-            let event = timeout(LONGEST, self.stream.event()).await.expect("an event in time");
-            let message = event.unwrap()?.message;
-            if message.is_some() {
-                return message;
-            }
-        }
-    }
-
-    /// Waits for the response, which is the last message. Returns the notifications before it.
-    async fn ends(mut self) -> Vec<Value> {
-        let mut said = Vec::new();
-        let answer = loop {
-            let message = self.next().await.expect("an answer");
-            if message.get("method").is_none() {
-                break message;
-            }
-            said.push(message["method"].clone());
-        };
-        assert_eq!(
-            (&answer["id"], &answer["result"]["resultType"]),
-            (&json!(self.id), &json!("complete"))
-        );
-        let meta = &answer["result"]["_meta"];
-        assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], json!(self.id), "{answer}");
-        assert_eq!(self.next().await, None);
-        said
-    }
 }
 
 /// A subscription that a server does not confirm is not acknowledged, and does not delay others.
@@ -130,11 +75,10 @@ async fn a_subscription_goes_on_with_a_server_that_was_changed() {
     assert_eq!(first["params"]["notifications"]["resourceSubscriptions"][0], "x://note");
     for extra in ["first", "second"] {
         hosted.host.reload(configuration(extra), BTreeMap::new()).await;
-        let deadline = Instant::now() + LONGEST;
-        while text(&asker.call("touch", json!({})).await) != r#"["x://note"]"# {
-            assert!(Instant::now() < deadline, "{extra}: no request arrives");
-            sleep(Duration::from_millis(20)).await;
-        }
+        until(&format!("the server has the subscription ({extra})"), async || {
+            (text(&asker.call("touch", json!({})).await) == r#"["x://note"]"#).then_some(())
+        })
+        .await;
         let told = subscribed.next().await.unwrap();
         assert_eq!(told["method"], "notifications/resources/updated", "{told}");
     }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer;
 
-use crate::hostile_stdio_clients::Piped;
 use crate::support::client::{Asker, Era};
 use crate::support::demo_server::{legacy, listen};
 use crate::support::gateway::Hosted;
+use crate::support::stdio_client::Piped;
 
 /// Two servers with prefixes of different lengths.
 async fn servers() -> Value {

@@ -4,39 +4,18 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use trunkline_gateway::{GatewayOptions, Limits};
-use trunkline_testkit::peers;
 
 use crate::support::client::{Asker, Era, borrowed, text};
 use crate::support::demo_server::{MODERN, legacy, modern};
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::Hosted;
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// A server with tools for all kinds of behaviour.
-pub(crate) fn echoing(generation: &str) -> Value {
-    json!({
-        "command": peers::python(),
-        "args": ["-I", peers::echoing_server(), generation],
-        "prefix": "",
-        "timeouts": { "call": "10m", "shutdown": "1s" },
-    })
-}
+use crate::support::wait::LONGEST;
 
 async fn hosted(generation: &str) -> Hosted {
     Hosted::to(&json!({ "echoing": echoing(generation) })).await
-}
-
-/// Waits until the list that a tool returns contains a token.
-pub(crate) async fn until_said(asker: &mut Asker, tool: &str, token: &str) {
-    let deadline = Instant::now() + LONGEST;
-    while !text(&asker.call(tool, json!({})).await).contains(token) {
-        assert!(Instant::now() < deadline, "{tool} does not say {token}");
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 async fn status_of(hosted: &Hosted, headers: &[(&str, &str)], body: &str) -> (u16, Value) {

@@ -1,110 +1,16 @@
 //! The gateway over a pair of streams, with misbehaving clients.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex,
-    split,
-};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
-use trunkline_gateway::{Scope, serve_stream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 use trunkline_testkit::peers;
 
-use crate::hostile_clients::{echoing, until_said};
 use crate::support::client::{Asker, Era, text};
 use crate::support::demo_server::{MODERN, legacy, modern};
-use crate::support::gateway::{Folder, Hosted};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// The capacity of the pipe.
-const ROOM: usize = 64 * 1024;
-
-/// The client's end of a pipe to a gateway.
-pub(crate) struct Piped {
-    stream: BufReader<DuplexStream>,
-    pub(crate) hosted: Hosted,
-    serving: JoinHandle<std::io::Result<()>>,
-}
-
-impl Piped {
-    async fn new(generation: &str) -> Self {
-        Self::to(&json!({ "echoing": echoing(generation) })).await
-    }
-
-    pub(crate) async fn to(servers: &Value) -> Self {
-        let hosted = Hosted::to(servers).await;
-        let (near, far) = duplex(ROOM);
-        let (reader, writer) = split(far);
-        let host = hosted.host.clone();
-        let serving =
-            tokio::spawn(async move { serve_stream(host, Scope::default(), reader, writer).await });
-        Self { stream: BufReader::new(near), hosted, serving }
-    }
-
-    pub(crate) async fn write(&mut self, message: &str) {
-        self.stream.write_all(message.as_bytes()).await.unwrap();
-        self.stream.write_all(b"\n").await.unwrap();
-    }
-
-    /// The next message except list changes, which may come at any time while servers start.
-    pub(crate) async fn read(&mut self) -> Value {
-        loop {
-            let mut line = String::new();
-            let read = timeout(LONGEST, self.stream.read_line(&mut line)).await;
-            read.expect("a message in time").unwrap();
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if !message["method"].as_str().is_some_and(|it| it.ends_with("/list_changed")) {
-                return message;
-            }
-        }
-    }
-
-    pub(crate) async fn open(&mut self) {
-        self.open_offering(&json!({})).await;
-    }
-
-    /// Opens a session of a client with these capabilities.
-    pub(crate) async fn open_offering(&mut self, capabilities: &Value) {
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": { "name": "piped", "version": "1" } });
-        self.write(&legacy("initialize", &params)).await;
-        assert_eq!(self.read().await["result"]["serverInfo"]["name"], "trunkline");
-        self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    }
-
-    /// The next response.
-    async fn answer(&mut self) -> Value {
-        loop {
-            let message = self.read().await;
-            if message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-
-    pub(crate) async fn end(self) {
-        drop(self.stream);
-        timeout(LONGEST, self.serving).await.expect("it ends").unwrap().unwrap();
-        self.hosted.end().await;
-    }
-}
-
-/// A call in an era, with an ID.
-pub(crate) fn call(is_modern: bool, id: &str, tool: &str, arguments: &Value) -> String {
-    let params = json!({ "name": tool, "arguments": arguments });
-    let written = if is_modern {
-        modern(MODERN, "tools/call", params)
-    } else {
-        legacy("tools/call", &params)
-    };
-    let mut message: Value = serde_json::from_str(&written).unwrap();
-    message["id"] = id.into();
-    message.to_string()
-}
+use crate::support::echoing_server::until_said;
+use crate::support::gateway::Folder;
+use crate::support::stdio_client::{Piped, call};
+use crate::support::wait::{LONGEST, until};
 
 #[tokio::test]
 async fn what_is_not_a_message_is_answered_and_does_not_end_it() {
@@ -319,11 +225,8 @@ async fn servers_of_a_session_end_with_it_on_a_pipe() {
     piped.write(&call(false, "first", "own_started", &json!({}))).await;
     assert_eq!(text(&piped.answer().await), "2");
     piped.open().await;
-    let deadline = Instant::now() + LONGEST;
-    while !folder.path().join("saved").exists() {
-        assert!(Instant::now() < deadline, "its server goes on");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let saved = folder.path().join("saved");
+    until("its server ends", async || saved.exists().then_some(())).await;
     piped.end().await;
 }
 

@@ -8,40 +8,15 @@ use tokio::time::timeout;
 use trunkline::config::Access;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::cancellation::{announcing, heard};
-use crate::hostile_clients::{echoing, until_said};
-use crate::hostile_stdio_clients::Piped;
-use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::client::{Asker, Era, text};
+use crate::support::client_notifications::tell;
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::{Folder, Hosted};
-use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(30);
+use crate::support::recording_server::{announcing, heard};
+use crate::support::stdio_client::Piped;
+use crate::support::wait::LONGEST;
 
 const CUSTOM: &str = "notifications/custom";
-
-/// A notification in the form of the client's era, with its headers.
-fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
-    let mut headers = asker.headers();
-    let mut params = json!({ "n": 1 });
-    if asker.era == Era::Modern {
-        headers.push(("Mcp-Method".to_owned(), method.to_owned()));
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": crate::support::demo_server::MODERN,
-            "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
-        });
-    }
-    let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-    (headers, message.to_string())
-}
-
-/// Tells the gateway something.
-pub(crate) async fn tell(asker: &Asker, method: &str) {
-    let (headers, body) = told(asker, method);
-    let mut channel = Channel::to(asker.address).await.unwrap();
-    let headers = borrowed(&headers);
-    assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
-}
 
 /// Whether a server has received a message, once it has received everything before it.
 async fn has_heard(asker: &mut Asker, tool: &str, folder: &Folder, method: &str) -> bool {

@@ -1,7 +1,6 @@
 //! The limits of one caller: the endpoint and the token each have to allow an item.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -12,9 +11,7 @@ use crate::support::client::{Asker, Era, text};
 use crate::support::file_driven_server::{canned, heard_of};
 use crate::support::gateway::{Folder, Hosted};
 use crate::support::http_connection::Channel;
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::wait::LONGEST;
 
 const TOKEN: (&str, &str) = ("Authorization", "Bearer secret");
 

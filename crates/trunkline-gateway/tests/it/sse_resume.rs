@@ -5,13 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::hostile_clients::echoing;
 use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::echoing;
 use crate::support::gateway::Hosted;
 use crate::support::http_connection::{Channel, Event};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::wait::LONGEST;
 
 async fn hosted() -> Hosted {
     Hosted::to(&json!({ "echoing": echoing("legacy") })).await

@@ -12,9 +12,7 @@ use crate::support::client::{Asker, Era, borrowed, text};
 use crate::support::file_driven_server::heard_of;
 use crate::support::gateway::{Folder, Hosted, configuration};
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::wait::{LONGEST, until};
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
@@ -236,7 +234,6 @@ async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
 
 /// Waits until a server has received `count` messages of a method.
 async fn until_heard(folder: &Folder, method: &str, count: usize) {
-    while heard_of(folder, method).len() < count {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_received = async || (heard_of(folder, method).len() >= count).then_some(());
+    until(&format!("{method} is received"), is_received).await;
 }

@@ -1,19 +1,15 @@
 //! Unauthenticated requests, foreign origins, and methods without a rule.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use trunkline::config::Access;
 use trunkline_gateway::{GatewayOptions, Limits, Scope, Token, Tokens, digest_of};
 
-use crate::hostile_clients::echoing;
 use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::echoing;
 use crate::support::gateway::Hosted;
 use crate::support::http_connection::{Channel, Sent};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(30);
+use crate::support::wait::LONGEST;
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");

@@ -16,15 +16,14 @@ use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 use trunkline_testkit::peers;
 
-use crate::authorization::{Frank, go_on, state_of};
-use crate::ended_subscriptions::Subscribed;
-use crate::hostile_clients::echoing;
 use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::echoing_server::echoing;
 use crate::support::gateway::{Folder, Hosted, configuration, connecting_with};
 use crate::support::http_connection::Sent;
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::http_server::Frank;
+use crate::support::server_requests::{go_on, state_of};
+use crate::support::subscription::Subscribed;
+use crate::support::wait::{LONGEST, until};
 
 /// A remote server that can be stopped and restarted.
 struct Remote {
@@ -113,9 +112,8 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "exit").await;
     assert_eq!(retry, json!(true), "{words}");
-    while hosted.host.servers().get("echoing").unwrap().status().next_attempt.is_none() {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let connection = hosted.host.servers().get("echoing").unwrap();
+    until("a restart is scheduled", async || connection.status().next_attempt).await;
     let (_, missing) = listed(&mut asker).await;
     assert_eq!(missing[0]["retry"], json!(true), "{missing}");
     assert_eq!(ttl(&mut asker).await, 0);
@@ -208,12 +206,8 @@ async fn an_address_that_was_never_there_may_come() {
     let (words, retry) = failed(&mut asker, "slow").await;
     assert_eq!(retry, json!(true), "{words}");
     let _remote = Remote::start(&port);
-    let until_there = async {
-        while listed(&mut asker).await.0.is_empty() {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(LONGEST, until_there).await.expect("it is tried again");
+    until("it is tried again", async || (!listed(&mut asker).await.0.is_empty()).then_some(()))
+        .await;
     hosted.end().await;
 }
 
@@ -239,19 +233,14 @@ async fn a_subscription_is_made_again_with_a_server_that_was_away_when_it_was_ch
     becomes(State::Failed).await;
     let _remote = Remote::start(&port);
     becomes(State::Ready).await;
-    let asked = async {
-        let params = Raw::from_value(&json!({ "name": "subscribed", "arguments": {} }));
-        loop {
-            let answer = connection.request("tools/call", Some(params.clone())).await;
-            let answer = answer.unwrap().unwrap().to_string();
-            let answer: Value = serde_json::from_str(&answer).unwrap();
-            if answer["content"][0]["text"] != "" {
-                break;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
+    let params = Raw::from_value(&json!({ "name": "subscribed", "arguments": {} }));
+    let is_subscribed = async || {
+        let answer = connection.request("tools/call", Some(params.clone())).await;
+        let answer = answer.unwrap().unwrap().to_string();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        (answer["content"][0]["text"] != "").then_some(())
     };
-    timeout(LONGEST, asked).await.expect("it is asked to tell");
+    until("the server has a subscription", is_subscribed).await;
     hosted.end().await;
 }
 
@@ -421,9 +410,11 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
          may have half of 2048, and less while others call it. Trying again later may help."
     );
     crowd.shutdown().await;
-    while asker.call("echo", json!({ "token": "x" })).await["result"]["isError"] == true {
-        sleep(Duration::from_millis(10)).await;
-    }
+    until("a call is accepted again", async || {
+        let answer = asker.call("echo", json!({ "token": "x" })).await;
+        (answer["result"]["isError"] != true).then_some(())
+    })
+    .await;
     hosted.end().await;
 }
 
@@ -434,9 +425,10 @@ async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
     listed(&mut asker).await;
     let call = tokio::spawn(async move { failed(&mut asker, "hang").await });
     let mut asker = Asker::new(Era::Modern, address).await.unwrap();
-    while text(&asker.call("hung", json!({})).await) == "[]" {
-        sleep(Duration::from_millis(10)).await;
-    }
+    until("the call hangs", async || {
+        (text(&asker.call("hung", json!({})).await) != "[]").then_some(())
+    })
+    .await;
     call
 }
 

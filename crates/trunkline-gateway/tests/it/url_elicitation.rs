@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::dedicated_servers::{begun, message};
-use crate::hostile_clients::{echoing, until_said};
 use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::Hosted;
+use crate::support::server_requests::{begun, message};
 
 const COMPLETE: &str = "notifications/elicitation/complete";
 

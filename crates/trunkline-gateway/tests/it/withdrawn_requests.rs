@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::authorization::{go_on_with, state_of};
-use crate::dedicated_servers::{accepted, begun, message};
-use crate::hostile_clients::{echoing, until_said};
-use crate::hostile_stdio_clients::{self, Piped};
 use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::{echoing, until_said};
 use crate::support::gateway::{Hosted, configuration};
 use crate::support::http_connection::Channel;
+use crate::support::server_requests::{accepted, begun, message};
+use crate::support::server_requests::{go_on_with, state_of};
+use crate::support::stdio_client::{self, Piped};
 
 /// A shared or dedicated server, with this timeout for its server requests.
 fn asking(share: &str, question: &str) -> Value {
@@ -101,9 +101,7 @@ async fn a_question_is_over_with_its_call() {
 async fn a_client_over_streams_hears_that_a_question_is_over() {
     let mut piped = Piped::to(&asking("all", "10m")).await;
     piped.open_offering(&json!({ "elicitation": {} })).await;
-    piped
-        .write(&hostile_stdio_clients::call(false, "asks", "take_back", &json!({ "wait": 300 })))
-        .await;
+    piped.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
     let question = piped.read().await;
     let end = piped.read().await;
     assert_eq!(
