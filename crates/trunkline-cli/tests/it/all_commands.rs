@@ -83,7 +83,7 @@ fn bash_accepts_its_completions() {
 }
 
 #[test]
-fn colours_are_used_only_when_asked_for_or_on_a_terminal() {
+fn colours_are_used_only_on_request_or_on_a_terminal() {
     let folder = Folder::new().file("trunkline.json", r#"{ "mcpServers": { "s": {} } }"#);
     let colored = |arguments: &[&str], variable: Option<&str>| {
         let mut command = folder.command(arguments);
@@ -117,7 +117,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[cfg_attr(not(target_os = "linux"), ignore = "needs /dev/full")]
 #[test]
-fn a_full_disk_is_an_error_that_says_so() {
+fn full_disk_is_reported_as_an_error() {
     let folder = Folder::new().file("trunkline.json", samples::BOOCODE.text);
     for arguments in [&["schema"][..], &["config"], &["check", "--format", "json"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -133,7 +133,7 @@ fn a_full_disk_is_an_error_that_says_so() {
 /// stopped.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_limit_for_the_size_of_files_is_an_error_that_says_so() {
+fn file_size_limit_is_reported_as_an_error() {
     let folder = Folder::new();
     let program = folder.command(&["schema"]);
     let mut shell = std::process::Command::new("sh");

@@ -55,7 +55,7 @@ fn a_name_that_does_not_exist_is_corrected() {
 }
 
 #[test]
-fn what_may_be_hidden_by_its_name_is_explained_without_starting_its_server() {
+fn tool_hidden_by_name_is_explained_without_starting_its_server() {
     let hint = "`trunkline explain words_zzzzzzzz` says more";
     assert_ends(&["words_zzzzzzzz", "--arg", "text=x"], 4, hint);
     let hint = "if there is one, a rule hides it: `trunkline explain numbers_add --agent Shouter --bundle loud` says more";
@@ -65,7 +65,7 @@ fn what_may_be_hidden_by_its_name_is_explained_without_starting_its_server() {
 }
 
 #[test]
-fn who_may_not_know_of_a_server_does_not_learn_that_it_is_down() {
+fn caller_without_access_does_not_learn_that_a_server_is_down() {
     let folder = folder_with_failing();
     let run = folder.run(&["call", "other_thing", "--bundle", "loud"]);
     assert_eq!(run.code, 4, "{run}");
@@ -125,7 +125,7 @@ fn problems_elsewhere_in_the_configuration_are_counted_and_not_shown() {
 }
 
 #[test]
-fn a_server_whose_entry_is_wrong_is_said_where_it_matters() {
+fn call_to_a_server_with_an_invalid_entry_names_the_mistake() {
     let folder = folder();
     let path = folder.project().join("trunkline.json");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -182,7 +182,7 @@ fn numbers_stay_as_they_were_written() {
 }
 
 #[test]
-fn arguments_are_checked_if_that_is_asked_for() {
+fn arguments_are_validated_on_request() {
     let run = folder().run(&["call", "words_shout", "--check", "--arg", "txet=hello"]);
     assert_eq!(run.code, 6, "{run}");
     assert!(run.messages.contains("`text` is missing"), "{run}");
@@ -191,14 +191,14 @@ fn arguments_are_checked_if_that_is_asked_for() {
 }
 
 #[test]
-fn what_the_server_makes_of_wrong_arguments_is_its_own_answer() {
+fn response_of_the_server_to_wrong_arguments_is_passed_on() {
     let run = folder().run(&["call", "words_shout", "--arg", "txet=hello"]);
     assert_eq!((run.code, run.messages.as_str()), (3, ""), "{run}");
     assert!(run.output.contains("unknown field `txet`"), "{run}");
 }
 
 #[test]
-fn a_call_may_not_take_longer_than_was_said() {
+fn call_ends_at_the_requested_timeout() {
     let server =
         json!({ "command": peers::python(), "args": ["-I", peers::scripted_server(), "hang"] });
     let content = json!({ "mcpServers": { "hanging": server } }).to_string();
@@ -214,7 +214,7 @@ fn a_call_may_not_take_longer_than_was_said() {
 }
 
 #[test]
-fn a_result_that_is_too_large_is_cut_and_says_so() {
+fn oversized_result_is_truncated_with_a_notice() {
     let folder = words_with(&json!({ "maxResultBytes": "2KiB" }), &json!({}));
     let text = format!("text={}", "long ".repeat(1000));
     let run = folder.run(&["call", "words_shout", "--arg", &text]);
@@ -224,7 +224,7 @@ fn a_result_that_is_too_large_is_cut_and_says_so() {
 
 /// SEC-2, CFG-9: the value of a reference is not shown, even in the name of a program.
 #[test]
-fn a_program_that_is_not_found_does_not_tell_what_its_reference_stands_for() {
+fn missing_program_does_not_reveal_the_value_of_its_reference() {
     let content = r#"{ "mcpServers": { "n": { "command": "no-such-${TOK}" } } }"#;
     let folder = Folder::new().file("trunkline.json", content);
     for arguments in [&["call", "n_x"][..], &["status"], &["status", "--format", "json"]] {
@@ -268,7 +268,7 @@ fn a_server_is_not_started_for_a_name_that_is_taken_away() {
 
 /// TOOL-10: output of a server is not mistaken for that of the program.
 #[test]
-fn lines_of_a_log_say_whose_they_are() {
+fn log_lines_name_their_server() {
     let run = lively(&[]).run(&["-v", "call", "s_work"]);
     assert!(run.messages.contains("[s] info: worked\n"), "{run}");
     let untrusted = json!({ "trust": "untrusted", "allowTools": ["work"] });

@@ -16,7 +16,7 @@ const MIXED: &str = r#"{
 "#;
 
 #[test]
-fn a_good_file_is_said_to_be_good() {
+fn valid_file_is_reported_as_valid() {
     let folder = Folder::new().file("trunkline.json", samples::DISPATCH.text);
     insta::assert_snapshot!(folder.run(&["check"]));
 }
@@ -115,7 +115,7 @@ fn a_file_without_permission_is_named() {
 }
 
 #[test]
-fn an_empty_file_an_array_and_bad_bytes_are_told_apart() {
+fn empty_file_array_and_invalid_utf8_have_distinct_messages() {
     let folder = Folder::new()
         .file("empty.json", "")
         .file("array.json", "[1]")
@@ -158,7 +158,7 @@ fn inline_configuration_goes_over_the_file() {
 }
 
 #[test]
-fn a_file_whose_name_is_no_text_is_still_read() {
+fn file_with_a_non_utf8_name_is_read() {
     let folder = Folder::new();
     let name = std::ffi::OsStr::from_bytes(b"odd-\xff.json");
     std::fs::write(folder.project().join(name), "{}").unwrap();
@@ -181,7 +181,7 @@ fn a_pipe_in_the_place_of_a_file_is_passed_over() {
 }
 
 #[test]
-fn errors_are_errors_also_when_nobody_reads_them_all() {
+fn exit_code_is_kept_when_the_output_pipe_closes() {
     let text =
         trunkline_testkit::generate::configuration(3000, trunkline_testkit::generate::Entries::Bad);
     let folder = Folder::new().file("many.json", text);

@@ -124,7 +124,7 @@ fn a_bundle_in_a_mode_that_is_not_served_is_warned_of() {
 }
 
 #[test]
-fn a_cap_above_what_can_be_sent_is_refused() {
+fn cap_above_the_message_limit_is_rejected() {
     let run = checked(&json!({ "command": "sh", "maxResultBytes": "1GiB" }));
     assert_found(&run, "error[out-of-range]", &["`maxResultBytes`", "16777216"]);
     assert_eq!(run.code, 1);

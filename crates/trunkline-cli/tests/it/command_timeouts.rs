@@ -99,7 +99,7 @@ fn a_name_that_a_server_does_not_have_starts_no_other_server() {
 
 /// CON-15: explaining a cached item needs no server.
 #[test]
-fn what_is_known_from_disk_is_explained_without_a_server() {
+fn cached_items_are_explained_without_starting_a_server() {
     let config = json!({ "mcpServers": { "words": counted() } }).to_string();
     let folder = Folder::new().file("mcp.json", config);
     tools(&folder, &[]);
@@ -111,7 +111,7 @@ fn what_is_known_from_disk_is_explained_without_a_server() {
 
 /// Only servers without cached lists are started.
 #[test]
-fn servers_whose_tools_are_not_known_are_still_asked() {
+fn servers_without_a_cached_list_are_still_started() {
     let one = json!({ "mcpServers": { "words": counted() } }).to_string();
     let folder = Folder::new().file("mcp.json", one);
     tools(&folder, &[]);
@@ -142,7 +142,7 @@ fn a_handshake_takes_as_long_as_its_bound() {
 /// An initialized server is an MCP server, however long its list takes; the message names the
 /// timeout.
 #[test]
-fn a_list_that_is_late_says_so() {
+fn late_list_is_reported() {
     let script = r#"
         while read -r line; do
             id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
@@ -161,7 +161,7 @@ fn a_list_that_is_late_says_so() {
 /// A process that does not respond is started again in the other era. The stderr of the first one
 /// is not lost when the second one times out.
 #[test]
-fn what_the_first_process_said_is_not_lost() {
+fn stderr_of_the_first_process_is_kept() {
     let script = "if [ -e once ]; then exec sleep 300; fi; touch once; \
                   echo cannot reach the database >&2; exec sleep 300";
     let run = tools(&shell(script, &json!({ "handshake": "2s" })), &[]);
@@ -206,7 +206,7 @@ fn a_second_interrupt_ends_at_once() {
 
 /// A server that is busy with a call and ends on SIGTERM is not waited for.
 #[test]
-fn an_interrupt_in_a_call_tells_the_server_to_end() {
+fn interrupt_during_a_call_stops_the_server() {
     let script = r#"
         trap 'echo told > told.txt; exit 0' TERM
         while read -r line; do

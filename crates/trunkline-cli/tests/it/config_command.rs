@@ -43,7 +43,7 @@ fn verbose_shows_every_setting() {
 
 /// CON-7: the variables that a server would inherit are shown, with secrets masked.
 #[test]
-fn verbose_shows_what_a_server_inherits() {
+fn verbose_shows_inherited_settings() {
     let text = r#"{ "inheritEnv": ["APP_*"], "mcpServers": {
         "some": { "command": "x", "env": { "LANG": "C" } },
         "all": { "command": "x", "inheritEnv": true },
@@ -72,7 +72,7 @@ fn verbose_shows_what_a_server_inherits() {
 }
 
 #[test]
-fn a_mistake_in_what_is_inherited_adds_nothing() {
+fn mistake_in_inherited_settings_adds_nothing() {
     for wrong in ["7", r#""AWS_*""#, "[7]", r#"["AWS_?"]"#, r#"[""]"#] {
         let text = format!(
             r#"{{ "mcpServers": {{ "s": {{ "command": "x", "inheritEnv": {wrong} }} }} }}"#

@@ -34,7 +34,7 @@ fn the_demonstration_needs_no_exception_from_a_proxy() {
 /// Seen: all that was said was that there is no tool.
 #[cfg(unix)]
 #[test]
-fn a_demonstration_without_its_server_says_why() {
+fn demo_without_its_server_reports_the_reason() {
     let folder = Folder::new();
     let program = folder.command(&["demo"]);
     let mut limited = std::process::Command::new("/bin/sh");

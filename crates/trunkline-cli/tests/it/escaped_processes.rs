@@ -77,7 +77,7 @@ impl Drop for Escaping {
 }
 
 #[test]
-fn an_interrupt_ends_what_has_left_the_group() {
+fn interrupt_ends_processes_outside_the_group() {
     for way in WAYS {
         let escaping = Escaping::start(*way, "hang");
         send("INT", escaping.program.id());
@@ -87,7 +87,7 @@ fn an_interrupt_ends_what_has_left_the_group() {
 }
 
 #[test]
-fn a_kill_ends_what_has_left_the_group() {
+fn kill_ends_processes_outside_the_group() {
     for way in WAYS {
         let escaping = Escaping::start(*way, "hang");
         if way.0.ends_with("-bare") {
@@ -99,7 +99,7 @@ fn a_kill_ends_what_has_left_the_group() {
 }
 
 #[test]
-fn the_end_of_a_server_ends_what_has_left_its_group() {
+fn server_exit_ends_processes_outside_its_group() {
     for way in WAYS {
         let said = Escaping::start(*way, "die").ended();
         assert!(said.contains("the process ended (exit status: 7)"), "{way:?}: {said}");

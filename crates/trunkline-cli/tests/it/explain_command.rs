@@ -12,17 +12,17 @@ fn explained(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_can_be_seen_is_explained() {
+fn visible_tool_is_explained() {
     insta::assert_snapshot!(explained(&["words_shout", "--agent", "Shouter", "--bundle", "loud"]));
 }
 
 #[test]
-fn what_is_hidden_is_explained_with_the_line_it_was_written_at() {
+fn hidden_tool_is_explained_with_the_line_of_the_rule() {
     insta::assert_snapshot!(explained(&["words_count_words", "--agent", "Shouter"]));
 }
 
 #[test]
-fn what_writes_says_how_to_allow_it() {
+fn hidden_writing_tool_is_explained_with_the_setting_that_allows_it() {
     let text = explained(&["words_remember", "--bundle", "loud", "--off", "words"]);
     insta::assert_snapshot!(text);
 }
@@ -40,7 +40,7 @@ fn machines_get_every_step() {
 }
 
 #[test]
-fn what_does_not_exist_is_suggested_even_if_it_is_hidden() {
+fn unknown_name_suggests_hidden_tools_too() {
     let folder = folder();
     for (name, message) in [
         ("words_remembr", "did you mean `words_remember`?"),
@@ -63,7 +63,7 @@ fn several_names_are_suggested() {
 }
 
 #[test]
-fn one_server_is_asked_by_its_own_names() {
+fn upstream_names_are_explained_for_one_server() {
     let folder = folder_with_failing();
     // The list is cached on disk after the first run.
     let remembered = "server `words` was not started: its tools are those of the last run; \
@@ -81,7 +81,7 @@ fn one_server_is_asked_by_its_own_names() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_said() {
+fn server_that_cannot_be_queried_is_reported() {
     let folder = folder_with_failing();
     for arguments in [&["other_thing"][..], &["x://y"], &["thing", "--server", "other"]] {
         let run = folder.run(&[&["explain"], arguments].concat());
@@ -107,7 +107,7 @@ fn a_switch_of_the_conversation_is_shown_with_its_place() {
 }
 
 #[test]
-fn what_is_down_is_not_available() {
+fn tool_of_a_failed_server_is_unavailable() {
     let program = env!("CARGO_BIN_EXE_trunkline");
     let script = "if [ -e gone ]; then exit 3; fi; exec \"$0\" demo-server words";
     let server = json!({ "command": "/bin/sh", "args": ["-c", script, program] });

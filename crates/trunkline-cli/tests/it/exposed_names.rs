@@ -47,7 +47,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Run {
 /// TOOL-12: an ambiguous URI is refused with the qualified alternatives; arguments of prompts are
 /// completed.
 #[test]
-fn addresses_of_several_servers_are_told_apart() {
+fn uris_of_several_servers_are_distinguished() {
     let server = npm("server-everything", &["stdio"]);
     let content = json!({ "mcpServers": { "e": server, "f": server } });
     let folder = Folder::new().file("trunkline.json", content.to_string());

@@ -67,7 +67,7 @@ fn files_are_written_when_that_is_allowed() {
 }
 
 #[test]
-fn a_path_that_is_denied_is_a_result_that_says_so() {
+fn denied_path_is_an_error_result_with_a_reason() {
     let folder = filesystem(&json!({}));
     let run = run(&folder, &["call", "files_read_text_file", "--arg", "path=/etc/passwd"]);
     assert_eq!((run.code, run.messages.as_str()), (3, ""), "{run}");
@@ -75,7 +75,7 @@ fn a_path_that_is_denied_is_a_result_that_says_so() {
 }
 
 #[test]
-fn an_agent_file_and_a_bundle_restrict_what_is_seen_and_called() {
+fn agent_file_and_bundle_restrict_lists_and_calls() {
     let agents = "---\nname: Reader\ntools: [files_read_*, !files_read_file]\n---\nRead.\n";
     let folder = filesystem(&json!({})).file("AGENTS.md", agents);
     let path = folder.project().join("trunkline.json");
@@ -133,7 +133,7 @@ fn embedded_resources_and_links_have_a_text() {
 }
 
 #[test]
-fn a_long_call_that_tells_its_progress_ends() {
+fn long_call_with_progress_completes() {
     let arguments = r#"{"duration":1,"steps":4}"#;
     let call = ["call", "everything_trigger-long-running-operation", "--json", arguments];
     let text = good(&everything(), &call);
@@ -181,7 +181,7 @@ fn an_address_of_several_servers_is_explained_for_each() {
 }
 
 #[test]
-fn what_is_read_can_be_kept() {
+fn resource_contents_can_be_saved_to_a_file() {
     let folder = everything();
     let read = ["read", "demo://resource/dynamic/blob/3", "--artifacts", "kept"];
     let run = run(&folder, &read);
@@ -228,7 +228,7 @@ fn assert_verbatim(server: &Value, tool: &str, arguments: &Value) {
 }
 
 #[test]
-fn raw_results_are_what_the_servers_sent_byte_for_byte() {
+fn raw_results_equal_the_upstream_bytes() {
     let everything = npm("server-everything", &["stdio"]);
     assert_verbatim(&everything, "get-tiny-image", &json!({}));
     assert_verbatim(&everything, "get-structured-content", &json!({ "location": "Chicago" }));

@@ -19,7 +19,7 @@ fn has(folder: &Folder, serving: &Serving, tool: &str) -> bool {
 }
 
 #[test]
-fn what_changes_is_taken_up_and_what_does_not_goes_on() {
+fn reload_applies_changes_and_keeps_unchanged_servers_running() {
     let folder = Folder::new();
     let words = demo("words", &marker());
     write(&folder, &json!({ "mcpServers": { "words": words } }));

@@ -78,7 +78,7 @@ fn answers_pass_as_they_are() {
 }
 
 #[test]
-fn answers_are_masked_where_the_configuration_says_so() {
+fn responses_are_masked_if_configured() {
     let folder = folder(&json!({ "redact": true }));
     let said = run(&folder, &["call", "repeating_say"]);
     assert!(said.output.contains("it is ***"), "{said}");

@@ -63,7 +63,7 @@ fn faulty() -> Value {
 
 /// CON-4: reports the error, the last stderr lines without secrets, and a hint.
 #[test]
-fn a_server_that_does_not_start_is_said_once_with_its_reason() {
+fn failed_start_is_reported_once_with_its_reason() {
     let folder = folder(&faulty());
     let serving = Serving::start(&folder, &[]);
     for _ in 0..2 {
@@ -107,7 +107,7 @@ fn a_file_that_was_named_and_holds_nothing_usable_is_not_served() {
 
 /// An unusable server is in the lists for programs, even if it cannot be started at all.
 #[test]
-fn a_server_whose_entry_is_wrong_is_named_in_lists_and_in_the_status() {
+fn server_with_an_invalid_entry_is_named_in_lists_and_status() {
     let mut working = shell("exec \"$PROGRAM\" demo-server words");
     working["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
     let folder = folder(&json!({ "words": working, "wrong": { "comand": "x" } }));
@@ -134,7 +134,7 @@ fn a_server_whose_entry_is_wrong_is_named_in_lists_and_in_the_status() {
 
 /// CON-5: reports the end and the recovery.
 #[test]
-fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
+fn server_exit_and_recovery_are_reported() {
     let mut again = found_by_file("again");
     again["restart"] = json!("on-failure");
     let folder = folder(&json!({ "stays": found_by_file("stays"), "again": again }));
@@ -154,7 +154,7 @@ fn a_server_that_ends_is_said_and_so_is_that_it_is_back() {
 
 /// CON-5: only its client would notice; no list reports it.
 #[test]
-fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
+fn exit_of_a_dedicated_server_is_reported_in_one_line() {
     let mut own = shell("echo $$ >> own; exec \"$PROGRAM\" demo-server words");
     own["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline"), "KEY": "sesame-open" });
     own["share"] = json!("per-client");
@@ -181,7 +181,7 @@ fn the_end_of_a_process_of_a_clients_own_is_said_in_one_line() {
 /// CON-4: that no connection is accepted is reported once, however long it lasts, and so is
 /// recovery.
 #[test]
-fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
+fn accept_failure_and_recovery_are_reported_once() {
     let folder = folder(&json!({}));
     let serving = Serving::start_with_files(&folder, 20);
     let place = serving.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
@@ -205,7 +205,7 @@ fn that_no_connection_can_be_had_is_said_once_and_so_is_its_end() {
 }
 
 #[test]
-fn it_is_said_beside_a_client_that_has_started_it() {
+fn failed_start_is_reported_on_stderr_over_stdio() {
     let folder = folder(&json!({ "missing": { "command": "no-such-program" } }));
     let mut command = folder.command(&["serve", "--stdio"]);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -223,7 +223,7 @@ fn it_is_said_beside_a_client_that_has_started_it() {
 
 /// TOOL-6: an unknown plain name is reported once its server is ready, and only once.
 #[test]
-fn a_name_of_an_agent_that_nothing_has_is_said_once_its_server_is_up() {
+fn unknown_tool_of_an_agent_is_reported_once_its_server_is_up() {
     let mut words = shell("exec \"$PROGRAM\" demo-server words");
     words["env"] = json!({ "PROGRAM": env!("CARGO_BIN_EXE_trunkline") });
     let agents = json!({ "reader": { "tools": ["words_whisper", "words_*", "veiw_file"] } });

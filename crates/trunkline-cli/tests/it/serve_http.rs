@@ -28,7 +28,7 @@ fn both(marker: &str) -> Folder {
 }
 
 #[test]
-fn the_endpoint_comes_first_and_what_to_do_with_it_beside() {
+fn endpoint_is_on_stdout_and_instructions_on_stderr() {
     let folder = both(&marker());
     let serving = Serving::start(&folder, &[]);
     let url = serving.url();
@@ -94,7 +94,7 @@ fn servers_start_when_they_are_needed_unless_they_are_to_start_at_once() {
 }
 
 #[test]
-fn an_address_in_use_is_said_with_a_way_out() {
+fn address_in_use_is_reported_with_a_hint() {
     let folder = Folder::new();
     let first = Serving::start(&folder, &[]);
     let address = first.url().split('/').nth(2).unwrap();
@@ -115,7 +115,7 @@ fn addresses_that_others_reach_are_refused_without_tokens() {
 }
 
 #[test]
-fn an_address_that_is_none_is_said_with_an_example() {
+fn invalid_address_is_reported_with_an_example() {
     let run = Folder::new().run(&["serve", "--listen", "everywhere"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.messages.contains("such as 127.0.0.1:7420"), "{run}");
@@ -125,7 +125,7 @@ fn an_address_that_is_none_is_said_with_an_example() {
 }
 
 #[test]
-fn without_servers_it_says_so_and_serves_nothing() {
+fn serve_without_servers_is_an_error() {
     let folder = Folder::new();
     let serving = Serving::start(&folder, &[]);
     serving.wait_for("No configuration found, so there are no servers.");
@@ -148,7 +148,7 @@ fn problems_of_the_configuration_are_shown_and_the_rest_is_served() {
 }
 
 #[test]
-fn it_goes_on_when_nobody_reads_what_it_prints() {
+fn serve_continues_when_stdout_is_closed() {
     let folder = Folder::new();
     let port = free_port();
     let mut command = folder.command(&["serve", "--listen", &format!(":{port}")]);
@@ -161,7 +161,7 @@ fn it_goes_on_when_nobody_reads_what_it_prints() {
 }
 
 #[test]
-fn other_names_and_pages_from_elsewhere_are_refused_unless_they_are_allowed() {
+fn foreign_hosts_and_origins_are_rejected_unless_allowed() {
     let folder = Folder::new();
     let options = ["--allow-host", "tools.example", "--allow-origin", "https://app.example"];
     let serving = Serving::start(&folder, &options);
@@ -174,7 +174,7 @@ fn other_names_and_pages_from_elsewhere_are_refused_unless_they_are_allowed() {
 }
 
 #[test]
-fn whoever_listens_is_told_when_a_signal_ends_it() {
+fn subscription_is_completed_when_a_signal_ends_the_gateway() {
     let marker = marker();
     let serving = Serving::start(&both(&marker), &[]);
     let authority = serving.url().split('/').nth(2).unwrap();

@@ -173,7 +173,7 @@ fn a_signal_ends_it_well() {
 }
 
 #[test]
-fn whoever_listens_is_told_when_a_signal_ends_it() {
+fn subscription_is_completed_when_a_signal_ends_the_gateway() {
     let marker = marker();
     let folder = folder(&marker);
     let mut speaking = Speaking::start(&folder, &[]);

@@ -148,14 +148,14 @@ fn sequential_thinking_takes_a_thought() {
 }
 
 #[test]
-fn time_tells_the_time() {
+fn time_server_returns_the_time() {
     let text = called(&all(), "time", "get_current_time", &json!({ "timezone": "UTC" }));
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(answer["timezone"], "UTC");
 }
 
 #[test]
-fn git_tells_the_status_of_its_repository() {
+fn git_server_returns_the_status_of_its_repository() {
     let folder = all();
     let path = folder.project().join("repository");
     let text = called(&folder, "git", "git_status", &json!({ "repo_path": path }));

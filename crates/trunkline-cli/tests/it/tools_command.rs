@@ -66,7 +66,7 @@ fn tools_that_write_are_hidden_and_counted() {
 }
 
 #[test]
-fn all_shows_what_is_hidden_and_why() {
+fn all_option_shows_hidden_tools_with_reasons() {
     insta::assert_snapshot!(folder().run(&["tools", "--all", "--agent", "Shouter"]));
 }
 
@@ -85,7 +85,7 @@ fn machines_get_the_list_of_a_model_and_the_reasons() {
 }
 
 #[test]
-fn the_status_says_what_is_hidden_as_well() {
+fn status_lists_hidden_tools_with_hints() {
     let folder = folder();
     let run = folder.run(&["status"]);
     assert_eq!(run.code, 0, "{run}");
@@ -119,7 +119,7 @@ fn raw_is_one_definition_a_line() {
 }
 
 #[test]
-fn a_bundle_and_an_agent_restrict_what_is_seen() {
+fn bundle_and_agent_restrict_the_list() {
     let folder = folder();
     let seen = |arguments: &[&str]| names(&folder.run(&[&["tools"], arguments].concat()));
     assert_eq!(seen(&["--bundle", "loud"]), ["words_shout"]);
@@ -133,7 +133,7 @@ fn a_bundle_and_an_agent_restrict_what_is_seen() {
 }
 
 #[test]
-fn servers_that_cannot_add_anything_are_not_asked() {
+fn servers_without_admitted_tools_are_not_started() {
     let folder = folder_with_failing();
     for who in [
         &["--bundle", "loud"][..],
@@ -151,7 +151,7 @@ fn servers_that_cannot_add_anything_are_not_asked() {
 }
 
 #[test]
-fn what_is_hidden_is_shown_of_all_servers_with_the_same_options() {
+fn hidden_tools_are_listed_for_all_servers_with_the_same_options() {
     let folder = folder();
     let run = folder.run(&["tools", "--bundle", "loud"]);
     let hint = "2 tools are hidden (2 of words); `trunkline tools --all --bundle loud` shows";
@@ -164,7 +164,7 @@ fn what_is_hidden_is_shown_of_all_servers_with_the_same_options() {
 }
 
 #[test]
-fn a_partial_list_says_to_programs_what_is_missing() {
+fn partial_list_names_missing_servers_in_json() {
     let run = folder_with_failing().run(&["tools", "--format", "json"]);
     let json = run.json();
     assert_eq!((run.code, &json["tools"][0]["name"]), (1, &json!("numbers_add")), "{run}");
@@ -178,7 +178,7 @@ fn a_partial_list_says_to_programs_what_is_missing() {
 }
 
 #[test]
-fn what_is_hidden_has_no_place_in_the_list_of_a_model() {
+fn hidden_tools_are_absent_from_the_model_format() {
     for command in ["tools", "resources", "prompts"] {
         let run = folder().run(&[command, "--all", "--format", "raw"]);
         assert_eq!((run.code, run.output.as_str()), (2, ""), "{run}");
@@ -254,7 +254,7 @@ fn every_tool_is_there_by_default_and_one_run_can_have_less_or_more() {
 }
 
 #[test]
-fn a_call_of_something_hidden_says_why_and_how_to_see_it() {
+fn call_of_a_hidden_tool_reports_the_reason_and_the_remedy() {
     let folder = folder();
     let call = |arguments: &[&str]| {
         let run = folder.run(&[&["call", "words_remember", "--arg", "text=x"], arguments].concat());
@@ -315,7 +315,7 @@ fn an_untrusted_server_without_an_allow_list_shows_nothing() {
 }
 
 #[test]
-fn an_untrusted_server_shows_what_a_list_names_and_its_results_are_marked() {
+fn untrusted_server_shows_listed_tools_and_marks_results() {
     let entry = json!({ "trust": "untrusted", "allowTools": ["shout"], "access": "read-write" });
     let folder = words_with(&entry, &json!({}));
     assert_eq!(names(&folder.run(&["tools"])), ["words_shout"]);
@@ -327,7 +327,7 @@ fn an_untrusted_server_shows_what_a_list_names_and_its_results_are_marked() {
 }
 
 #[test]
-fn who_does_not_exist_is_said_before_anything_starts() {
+fn unknown_caller_is_reported_before_servers_start() {
     let folder = folder();
     for (arguments, message) in [
         (["--agent", "Shuoter"], "there is no agent `Shuoter`; did you mean `Shouter`?"),
@@ -422,7 +422,7 @@ fn agents_may_stand_in_a_folder_one_to_a_file() {
 }
 
 #[test]
-fn no_configuration_is_said_and_a_broken_one_is_a_failure() {
+fn missing_configuration_is_reported_and_an_invalid_one_fails() {
     let run = Folder::new().run(&["tools"]);
     assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");
     assert!(run.messages.starts_with("No configuration found"), "{run}");
@@ -442,7 +442,7 @@ fn servers_without_resources_and_prompts_have_none() {
 
 /// An empty list is never silent: there is a notice and a hint.
 #[test]
-fn somebody_who_sees_nothing_is_told_how_to_find_out_why() {
+fn empty_list_names_the_command_that_explains_it() {
     let off = ["tools", "--off", "words", "--off", "numbers"];
     let run = folder().run(&off);
     assert_eq!((run.code, run.output.as_str()), (0, ""), "{run}");

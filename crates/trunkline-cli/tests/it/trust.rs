@@ -29,7 +29,7 @@ fn bare(folder: &Folder, arguments: &[&str]) -> Run {
 
 /// Regression: a cloned repository's `.mcp.json` was started by `tools`, `status` and `call`.
 #[test]
-fn what_was_only_found_starts_nothing() {
+fn discovered_file_starts_nothing() {
     let folder = Folder::new();
     let (server, mark) = marking(&folder);
     write(&folder, ".mcp.json", &json!({ "evil": server }));
@@ -96,7 +96,7 @@ fn programs_learn_why_servers_are_missing() {
 }
 
 #[test]
-fn what_is_trusted_runs_until_it_is_edited() {
+fn trusted_file_runs_until_it_is_edited() {
     let folder = Folder::new();
     let (server, mark) = marking(&folder);
     write(&folder, ".mcp.json", &json!({ "evil": server }));
@@ -140,7 +140,7 @@ fn a_changed_script_is_marked_although_the_store_keeps_no_script() {
 
 /// CON-7: before consent, the user sees which variables the servers would inherit.
 #[test]
-fn what_a_server_inherits_is_shown_before_it_is_trusted() {
+fn inherited_settings_are_shown_before_consent() {
     let folder = Folder::new();
     let text = json!({ "inheritEnv": ["AWS_*"], "mcpServers": {
         "some": { "command": "x" },
@@ -231,7 +231,7 @@ fn a_store_that_cannot_be_understood_trusts_nothing_and_is_kept() {
 
 /// An edit is not applied until it is trusted, and revoking trust stops the servers.
 #[test]
-fn a_gateway_follows_what_is_trusted() {
+fn gateway_applies_trust_changes() {
     let folder = Folder::new();
     let marker = marker();
     let words = demo("words", &marker);
@@ -259,7 +259,7 @@ fn a_gateway_follows_what_is_trusted() {
 
 /// Regression: servers of a revoked file kept running while another file was found in its place.
 #[test]
-fn taking_trust_back_stops_what_runs_also_while_another_file_is_found() {
+fn revoked_trust_stops_servers_while_another_file_is_found() {
     let folder = Folder::new();
     let marker = marker();
     write(&folder, ".mcp.json", &json!({ "words": demo("words", &marker) }));
@@ -496,7 +496,7 @@ mod permissions {
     }
 
     #[test]
-    fn a_link_is_as_safe_as_what_it_leads_through() {
+    fn symlink_is_as_safe_as_its_path() {
         let folder = Folder::new();
         let (server, mark) = marking(&folder);
         let open = folder.project().join("../open");

@@ -50,7 +50,7 @@ async fn it_meets_everything_that_either_generation_requires_and_tasks() {
 }
 
 #[tokio::test]
-async fn as_a_server_of_one_generation_it_meets_everything_that_this_one_requires() {
+async fn server_of_one_era_conforms_to_that_era() {
     let (legacy, modern) = tokio::join!(check("legacy", LEGACY), check("modern", MODERN));
     assert_legacy(&legacy);
     assert_modern(&modern);

@@ -128,7 +128,7 @@ async fn check_crossed(upstream: Upstream, shared: Shared) -> ConformanceReport 
 /// Over HTTP a server request is attributed to a call by its stream; over stdio only by a dedicated
 /// process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn modern_clients_miss_of_a_legacy_server_only_what_it_cannot_do() {
+async fn modern_clients_of_a_legacy_server_conform_except_missing_features() {
     let (shared, alone) = tokio::join!(
         check_crossed(Upstream::Http, Shared::ByAll),
         check_crossed(Upstream::Stdio, Shared::ByNobody)

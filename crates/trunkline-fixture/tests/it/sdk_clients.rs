@@ -57,22 +57,22 @@ async fn the_python_sdk_sees_everything_in_the_newer_generation() {
 }
 
 #[tokio::test]
-async fn the_inspector_sees_what_it_can_in_the_older_generation() {
+async fn inspector_sees_supported_features_in_the_legacy_era() {
     exercise(RealClient::Inspector(Era::Legacy)).await;
 }
 
 #[tokio::test]
-async fn the_inspector_sees_what_it_can_in_the_newer_generation() {
+async fn inspector_sees_supported_features_in_the_modern_era() {
     exercise(RealClient::Inspector(Era::Modern)).await;
 }
 
 #[tokio::test]
-async fn mcporter_sees_what_it_can() {
+async fn mcporter_sees_supported_features() {
     exercise(RealClient::Mcporter).await;
 }
 
 #[tokio::test]
-async fn fastmcp_sees_what_it_can() {
+async fn fastmcp_sees_supported_features() {
     exercise(RealClient::FastMcp).await;
 }
 

@@ -43,22 +43,22 @@ async fn the_typescript_sdk_sees_everything_through_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_typescript_client_sees_everything_through_the_gateway_in_the_older_generation() {
+async fn typescript_sdk_sees_everything_via_gateway_in_the_legacy_era() {
     exercise(RealClient::TypeScriptClient(Era::Legacy)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_typescript_client_sees_everything_through_the_gateway_by_its_own_choice() {
+async fn typescript_sdk_sees_everything_via_gateway_in_its_preferred_era() {
     exercise(RealClient::TypeScriptClient(Era::Auto)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_typescript_client_sees_everything_through_the_gateway_in_the_newer_generation() {
+async fn typescript_sdk_sees_everything_via_gateway_in_the_modern_era() {
     exercise(RealClient::TypeScriptClient(Era::Modern)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_python_sdk_sees_everything_through_the_gateway_in_the_older_generation() {
+async fn python_sdk_sees_everything_via_gateway_in_the_legacy_era() {
     exercise(RealClient::PythonSdk(Era::Legacy)).await;
 }
 
@@ -68,33 +68,33 @@ async fn the_python_sdk_sees_everything_through_the_gateway_by_its_own_choice() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_python_sdk_sees_everything_through_the_gateway_in_the_newer_generation() {
+async fn python_sdk_sees_everything_via_gateway_in_the_modern_era() {
     exercise(RealClient::PythonSdk(Era::Modern)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_inspector_sees_what_it_can_through_the_gateway_in_the_older_generation() {
+async fn inspector_sees_supported_features_via_gateway_in_the_legacy_era() {
     exercise(RealClient::Inspector(Era::Legacy)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_inspector_sees_what_it_can_through_the_gateway_in_the_newer_generation() {
+async fn inspector_sees_supported_features_via_gateway_in_the_modern_era() {
     exercise(RealClient::Inspector(Era::Modern)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn mcporter_sees_what_it_can_through_the_gateway() {
+async fn mcporter_sees_supported_features_via_gateway() {
     exercise(RealClient::Mcporter).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn fastmcp_sees_what_it_can_through_the_gateway() {
+async fn fastmcp_sees_supported_features_via_gateway() {
     exercise(RealClient::FastMcp).await;
 }
 
 /// Modern input requests become legacy server requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn clients_of_the_older_generation_see_everything_of_a_server_of_the_newer_one() {
+async fn legacy_clients_see_everything_of_a_modern_server() {
     for client in [
         RealClient::TypeScriptSdk,
         RealClient::TypeScriptClient(Era::Legacy),
@@ -113,7 +113,7 @@ async fn clients_of_the_older_generation_see_everything_of_a_server_of_the_newer
 
 /// Legacy server requests become modern input requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn clients_of_the_newer_generation_see_everything_of_a_server_of_the_older_one() {
+async fn modern_clients_see_everything_of_a_legacy_server() {
     for client in [RealClient::TypeScriptClient(Era::Modern), RealClient::PythonSdk(Era::Modern)] {
         let (http, alone, program) = tokio::join!(
             look(client, Upstream::Http, "legacy", Shared::ByAll),

@@ -12,7 +12,7 @@ fn it_ends_when_its_input_is_closed() {
 }
 
 #[test]
-fn it_ends_when_it_is_told_to() {
+fn server_ends_on_request() {
     let mut server = Listening::new("both");
     let told = Command::new("kill").arg(server.process.id().to_string()).status();
     assert!(told.unwrap().success());

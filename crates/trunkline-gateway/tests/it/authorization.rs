@@ -17,7 +17,7 @@ use crate::support::tokens::{ANN, BOB, hosted};
 use crate::support::wait::until;
 
 #[tokio::test]
-async fn a_session_is_nobody_elses() {
+async fn session_belongs_to_its_principal() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason()
 
 /// A second server request is ambiguous, so it is shown to no client.
 #[tokio::test]
-async fn a_parked_call_keeps_its_server_from_asking_others_who_learn_why() {
+async fn parked_call_blocks_server_requests_to_other_clients_with_a_reason() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
@@ -338,7 +338,7 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
 
 /// A session of a rejected client could never be used.
 #[tokio::test]
-async fn whoever_is_refused_leaves_no_session() {
+async fn rejected_initialize_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
     let hosted =
         Hosted::with(&json!({}), GatewayOptions { limits, ..GatewayOptions::default() }).await;

@@ -12,7 +12,7 @@ use crate::support::stdio_client::{self, Piped};
 
 /// No other call to the server is needed.
 #[tokio::test]
-async fn what_a_session_watches_ends_with_it() {
+async fn subscriptions_of_a_session_end_with_it() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
     let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
@@ -27,7 +27,7 @@ async fn what_a_session_watches_ends_with_it() {
 
 /// The last request counts, even while the first one is pending.
 #[tokio::test]
-async fn what_is_unsubscribed_from_before_the_server_agrees_is_not_watched() {
+async fn unsubscribe_during_a_pending_subscribe_wins() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
     folder.write("held", "");
@@ -58,7 +58,7 @@ fn cancellation(params: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_hears_why_a_session_cancels() {
+async fn cancellation_reason_of_a_session_reaches_the_server() {
     for (words, expected) in [
         (r#""reason":"bored","x":1.0"#, r#""reason":"bored","x":1.0"#),
         // Another ID in it must not cancel the request of another client.
@@ -80,7 +80,7 @@ async fn a_server_hears_why_a_session_cancels() {
 }
 
 #[tokio::test]
-async fn a_server_hears_why_a_client_over_streams_cancels() {
+async fn cancellation_reason_over_stdio_reaches_the_server() {
     for is_modern in [false, true] {
         let folder = Folder::new();
         let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;

@@ -54,7 +54,7 @@ async fn lists(asker: &mut Asker) -> Value {
 
 /// Regression: the newest definition was called, whichever the client had been shown.
 #[tokio::test]
-async fn a_tool_that_says_it_has_changed_is_not_called_before_it_is_listed_again() {
+async fn changed_tool_is_not_called_before_it_is_listed_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = Folder::new();
         define(&folder, GOOD);
@@ -86,7 +86,7 @@ async fn a_tool_that_says_it_has_changed_is_not_called_before_it_is_listed_again
 /// Regression: the first call after a restart was refused, and a retry ran the other definition.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_tool_that_has_changed_with_a_restart_is_not_called_before_it_is_listed_again() {
+async fn tool_changed_by_a_restart_is_not_called_before_it_is_listed_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = Folder::new();
         define(&folder, GOOD);

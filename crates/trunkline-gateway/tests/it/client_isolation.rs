@@ -60,7 +60,7 @@ async fn assert_silent(hanging: JoinHandle<Value>, what: &str) {
 }
 
 #[tokio::test]
-async fn a_notification_after_the_answer_does_not_reach_another_client() {
+async fn notification_after_the_response_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         for method in [CUSTOM, "notifications/message"] {
             let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
@@ -74,7 +74,7 @@ async fn a_notification_after_the_answer_does_not_reach_another_client() {
 }
 
 #[tokio::test]
-async fn a_question_after_the_answer_is_refused_and_not_shown_to_another_client() {
+async fn server_request_after_the_response_is_refused() {
     for era in [Era::Legacy, Era::Modern] {
         let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
         assert_eq!(text(&ann.call("ask_after", json!({ "wait": 200 })).await), "later");
@@ -88,7 +88,7 @@ async fn a_question_after_the_answer_is_refused_and_not_shown_to_another_client(
 
 /// The server continues the cancelled work for longer than a finished call is remembered.
 #[tokio::test]
-async fn a_question_about_a_cancelled_call_is_not_shown_to_another_client() {
+async fn server_request_of_a_cancelled_call_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
         let asking = begun(&mut ann, "ask", json!({ "wait": 5000 })).await;
@@ -104,7 +104,7 @@ async fn a_question_about_a_cancelled_call_is_not_shown_to_another_client() {
 
 /// The same for a call that timed out.
 #[tokio::test]
-async fn a_question_about_a_call_that_timed_out_is_not_shown_to_another_client() {
+async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
     let mut server = echoing("legacy");
     server["timeouts"]["call"] = "4s".into();
     let hosted = hosted(&json!({ "echoing": server })).await;
@@ -142,7 +142,7 @@ async fn lookalikes(
 /// Clients without sessions cannot be distinguished, so that each of their calls counts as another
 /// client's.
 #[tokio::test]
-async fn a_question_after_the_answer_reaches_no_client_that_looks_the_same() {
+async fn server_request_after_the_response_reaches_no_lookalike_client() {
     let one_address = ["/mcp", "/mcp"];
     for (headers, paths) in [
         (&[][..], one_address),
@@ -159,7 +159,7 @@ async fn a_question_after_the_answer_reaches_no_client_that_looks_the_same() {
 }
 
 #[tokio::test]
-async fn a_question_about_a_cancelled_call_reaches_no_client_that_looks_the_same() {
+async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
     for headers in [&[][..], &[ANN]] {
         let (hosted, mut ann, hanging) = lookalikes(headers, ["/mcp", "/mcp"]).await;
         let call = json!({ "name": "ask", "arguments": { "wait": 6000, "token": "anns" } });
@@ -177,7 +177,7 @@ async fn a_question_about_a_cancelled_call_reaches_no_client_that_looks_the_same
 
 /// Log messages are less strict: clients with one token, or without any, belong to one user.
 #[tokio::test]
-async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
+async fn log_message_reaches_the_next_call_of_a_sessionless_client() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     for _ in 0..2 {
@@ -191,7 +191,7 @@ async fn a_log_line_reaches_the_next_call_of_a_client_without_a_session() {
 
 /// A call that creates a task is not completed by its response. Its server requests name the task.
 #[tokio::test]
-async fn a_question_of_a_task_is_not_shown_to_another_client() {
+async fn server_request_of_a_task_reaches_no_other_client() {
     let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
     let begun = ann.call("begin_task", json!({ "wait": 3500 })).await;
     assert_eq!(begun["result"]["task"]["taskId"], "task-1", "{begun}");
@@ -203,7 +203,7 @@ async fn a_question_of_a_task_is_not_shown_to_another_client() {
 
 /// A client receives requests about its own task in its only call, whatever other clients do.
 #[tokio::test]
-async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
+async fn server_request_of_a_task_reaches_its_client_beside_others() {
     let (hosted, mut ann, of_bob) = ann_while_bob_waits(Era::Legacy).await;
     ann.call("begin_task", json!({ "wait": 500 })).await;
     let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
@@ -216,7 +216,7 @@ async fn a_client_is_asked_about_its_own_task_while_another_client_waits() {
 
 /// A server may send log messages and requests because of a custom notification.
 #[tokio::test]
-async fn messages_about_a_notification_are_not_shown_to_another_client() {
+async fn messages_caused_by_a_notification_reach_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
         let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
@@ -231,7 +231,7 @@ async fn messages_about_a_notification_are_not_shown_to_another_client() {
 
 /// A single client receives requests and notifications, whatever happened before.
 #[tokio::test]
-async fn a_client_alone_loses_nothing() {
+async fn only_client_receives_every_message() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let mut standing = ann.request("GET", &[]).await.1;
@@ -248,7 +248,7 @@ async fn a_client_alone_loses_nothing() {
 
 /// After a while the server's requests reach the next client.
 #[tokio::test]
-async fn a_call_that_ended_long_ago_is_in_nobodys_way() {
+async fn server_request_reaches_the_next_client_after_the_grace_period() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
@@ -270,7 +270,7 @@ fn nosy() -> Value {
 
 /// Subscriptions to a shared server are requests of the connection, on behalf of a client.
 #[tokio::test]
-async fn a_question_about_a_subscription_is_not_shown_to_another_client() {
+async fn server_request_about_a_subscription_reaches_no_other_client() {
     let hosted = hosted(&nosy()).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let mut modern_ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_question_about_a_subscription_is_not_shown_to_another_client() {
 
 /// A single client receives messages about its subscription, as about a call.
 #[tokio::test]
-async fn a_client_alone_is_told_about_its_own_subscription() {
+async fn only_client_receives_messages_about_its_subscription() {
     let hosted = hosted(&nosy()).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     ann.ask("resources/list", json!({})).await;

@@ -22,7 +22,7 @@ async fn hosted() -> Hosted {
 
 /// Two windows of one program are indistinguishable: they share a process, and may be two users.
 #[tokio::test]
-async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_nobody() {
+async fn server_request_among_lookalikes_reaches_the_only_call_or_none() {
     let hosted = hosted().await;
     let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_question_of_clients_that_look_the_same_is_for_the_only_call_or_for_no
 
 /// A client that does not respond yet does not block server requests to an indistinguishable one.
 #[tokio::test]
-async fn a_call_that_waits_for_its_client_has_a_process_for_itself() {
+async fn parked_call_has_a_dedicated_process() {
     let hosted = hosted().await;
     let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
@@ -87,7 +87,7 @@ async fn slots_are_those_of_one_process() {
 /// A session sends its log level and subscriptions to its dedicated server, and receives its
 /// messages.
 #[tokio::test]
-async fn a_session_hears_of_the_process_that_works_for_it() {
+async fn session_receives_updates_of_its_dedicated_server() {
     let mut server = echoing("legacy");
     server["share"] = "per-client".into();
     server["args"].as_array_mut().unwrap().push("watched".into());
@@ -122,7 +122,7 @@ async fn a_session_hears_of_the_process_that_works_for_it() {
 
 /// The process that serves a session notifies it of changes, from its next call on.
 #[tokio::test]
-async fn a_session_hears_of_its_resources_when_the_server_is_shared_no_more_or_from_now_on() {
+async fn subscription_survives_a_change_of_sharing() {
     let sharing = |share: &str| {
         let mut server = echoing("legacy");
         server["share"] = share.into();
@@ -180,7 +180,7 @@ async fn until_level(asker: &mut Asker, level: &str) {
 
 /// The GET stream is optional.
 #[tokio::test]
-async fn a_session_is_asked_on_a_stream_that_it_reads() {
+async fn server_request_reaches_the_open_get_stream() {
     for has_standing in [false, true] {
         let hosted = hosted().await;
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_session_is_asked_on_a_stream_that_it_reads() {
 }
 
 #[tokio::test]
-async fn a_session_that_reads_no_stream_cannot_be_asked_and_the_server_hears_so_at_once() {
+async fn server_request_without_a_stream_is_refused_at_once() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");

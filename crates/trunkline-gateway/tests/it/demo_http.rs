@@ -41,7 +41,7 @@ async fn a_modern_client_is_served_request_by_request() {
 }
 
 #[tokio::test]
-async fn errors_have_the_status_of_the_generation_that_asked() {
+async fn errors_have_the_http_status_of_the_client_era() {
     let address = listen(Words).await;
     let unknown = legacy("nothing/known", &json!({}));
     let answer = post(address, &[], &unknown).await;

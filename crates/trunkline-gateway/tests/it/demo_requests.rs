@@ -14,7 +14,7 @@ fn servers_are_found_by_the_names_they_have() {
 }
 
 #[test]
-fn initialize_says_who_the_server_is() {
+fn initialize_returns_server_info() {
     let asked = legacy("initialize", &json!({ "protocolVersion": "2025-06-18" }));
     assert_eq!(
         ask(Words, &asked),
@@ -32,7 +32,7 @@ fn initialize_says_who_the_server_is() {
 }
 
 #[test]
-fn initialize_agrees_to_every_older_version_and_offers_its_newest_for_others() {
+fn initialize_accepts_legacy_versions_and_offers_the_newest_otherwise() {
     let agreed = |version: &str| {
         let answer = ask(Numbers, &legacy("initialize", &json!({ "protocolVersion": version })));
         answer["result"]["protocolVersion"].as_str().unwrap().to_owned()
@@ -75,7 +75,7 @@ fn error(answer: &Value) -> (i64, &str) {
 }
 
 #[test]
-fn what_is_not_json_is_a_parse_error_without_an_id() {
+fn invalid_json_is_a_parse_error_without_an_id() {
     for message in ["", "{", "hello", r#"{"jsonrpc":"2.0","id":1,"#, "[1,"] {
         let answer = ask(Words, message);
         assert_eq!(error(&answer).0, -32_700, "{message}");
@@ -84,7 +84,7 @@ fn what_is_not_json_is_a_parse_error_without_an_id() {
 }
 
 #[test]
-fn what_is_not_json_rpc_is_an_invalid_request_that_names_the_mistake() {
+fn invalid_json_rpc_is_an_invalid_request_with_a_reason() {
     for (message, mistake) in [
         ("1", "a JSON object"),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "batches"),
@@ -129,7 +129,7 @@ fn methods_of_the_other_generation_are_unknown() {
 }
 
 #[test]
-fn discovery_says_what_is_spoken_and_how_long_to_believe_it() {
+fn discover_returns_versions_and_a_ttl() {
     let answer = ask(Numbers, &modern(MODERN, "server/discover", json!({})));
     assert_eq!(
         answer["result"],
@@ -151,7 +151,7 @@ fn discovery_says_what_is_spoken_and_how_long_to_believe_it() {
 }
 
 #[test]
-fn results_have_the_form_of_the_generation_that_asked() {
+fn results_have_the_form_of_the_client_era() {
     let listed = &ask(Words, &modern(MODERN, "tools/list", json!({})))["result"];
     assert_eq!(listed["resultType"], "complete");
     assert_eq!((&listed["ttlMs"], &listed["cacheScope"]), (&json!(60_000), &json!("public")));

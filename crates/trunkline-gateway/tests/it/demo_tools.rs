@@ -130,7 +130,7 @@ fn temperatures_are_converted() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_make_a_result_that_says_what_is_expected() {
+fn invalid_arguments_return_an_error_result_with_the_expected_type() {
     for (server, name, arguments, expected) in [
         (Words, "count_words", json!({}), "missing field `text`; expected `text`, a string"),
         (Words, "shout", json!({ "text": 1 }), "expected `text`, a string"),

@@ -141,7 +141,7 @@ async fn the_stream_of_a_session_ends_when_its_token_changes_or_is_removed() {
 }
 
 #[tokio::test]
-async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
+async fn subscription_ends_when_its_agent_is_removed() {
     let configuration = |agents: Value| {
         let text = json!({ "mcpServers": { "echoing": echoing("modern") }, "agents": agents });
         config::parse("test", text.to_string()).config
@@ -162,7 +162,7 @@ async fn a_subscription_ends_with_the_agent_whose_tools_it_is_about() {
 
 /// Each change is notified once, and only to clients whose list it changes.
 #[tokio::test]
-async fn a_change_is_told_once_and_only_to_those_whose_list_it_changes() {
+async fn list_change_is_sent_once_to_affected_clients_only() {
     let bundles =
         json!({ "one": { "serverId": "echoing", "mode": "direct", "allowTools": ["echo"] } });
     let text_of = json!({ "mcpServers": { "echoing": echoing("legacy") }, "bundles": bundles });

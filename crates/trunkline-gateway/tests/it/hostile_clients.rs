@@ -28,7 +28,7 @@ async fn status_of(hosted: &Hosted, headers: &[(&str, &str)], body: &str) -> (u1
 }
 
 #[tokio::test]
-async fn what_is_not_a_message_is_refused_and_nothing_else_happens() {
+async fn invalid_body_is_rejected_without_side_effects() {
     let options = GatewayOptions {
         limits: Limits { message_bytes: 1024 * 1024, ..Limits::default() },
         ..GatewayOptions::default()
@@ -127,7 +127,7 @@ async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
 
 /// Invalid parameters are not an unknown resource.
 #[tokio::test]
-async fn an_address_that_is_there_twice_is_an_argument_that_does_not_fit() {
+async fn duplicate_uri_is_an_invalid_parameter() {
     let hosted = hosted("legacy").await;
     let asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     for (params, code) in
@@ -225,7 +225,7 @@ async fn a_legacy_client_that_leaves_has_not_cancelled() {
 
 /// A client that does not read blocks neither its server nor other clients.
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_nobody() {
+async fn client_that_does_not_read_blocks_no_other_client() {
     for (generation, era) in [
         ("legacy", Era::Legacy),
         ("legacy", Era::Modern),

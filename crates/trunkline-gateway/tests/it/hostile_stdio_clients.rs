@@ -13,7 +13,7 @@ use crate::support::stdio_client::{Piped, call};
 use crate::support::wait::{LONGEST, until};
 
 #[tokio::test]
-async fn what_is_not_a_message_is_answered_and_does_not_end_it() {
+async fn invalid_line_gets_an_error_and_the_session_continues() {
     let mut piped = Piped::new("legacy").await;
     piped.open().await;
     let ping = legacy("ping", &json!({}));
@@ -102,7 +102,7 @@ async fn a_pipe_that_is_not_read_loses_no_answer() {
 
 /// CON-8: messages for a client that does not read are limited; the end of its input is noticed.
 #[tokio::test]
-async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
+async fn responses_to_a_client_that_never_reads_are_bounded() {
     const LINES: usize = 60_000;
     for line in ["rubbish\n".to_owned(), legacy("ping", &json!({})) + "\n"] {
         let mut piped = Piped::new("legacy").await;
@@ -124,7 +124,7 @@ async fn a_client_that_writes_and_never_reads_is_not_remembered_for_ever() {
 /// CON-8: calls made before the client stopped reading also run only up to the concurrency limit;
 /// the others run when it reads again.
 #[tokio::test]
-async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
+async fn calls_with_unread_responses_wait_for_a_slot() {
     const LONG: usize = 20;
     let mut piped = Piped::new("legacy").await;
     piped.open().await;
@@ -162,7 +162,7 @@ async fn calls_whose_answers_nobody_reads_wait_for_their_turn() {
 
 /// A client that closes its side still gets the responses to its requests.
 #[tokio::test]
-async fn the_last_answers_come_after_the_end_of_the_questions() {
+async fn responses_are_written_after_the_end_of_input() {
     let mut piped = Piped::new("modern").await;
     piped.open().await;
     let later = json!({ "token": "last", "wait": 300 });
@@ -195,7 +195,7 @@ async fn long_requests_on_a_pipe_wait_for_each_other() {
 
 /// CALL-2: a call to a server that has never started reports the reason.
 #[tokio::test]
-async fn a_call_of_a_server_that_never_came_up_says_so() {
+async fn call_to_a_server_that_never_started_returns_the_reason() {
     let mut piped = Piped::to(&json!({ "gone": { "command": "no-such-program" } })).await;
     piped.open().await;
     piped.write(&legacy("tools/call", &json!({ "name": "gone_x", "arguments": {} }))).await;
@@ -238,7 +238,7 @@ async fn listen(piped: &mut Piped) {
 }
 
 #[tokio::test]
-async fn whoever_listens_on_a_pipe_hears_the_end_of_it() {
+async fn subscription_over_stdio_is_completed_at_the_end() {
     let is_over = |answer: &Value| {
         let meta = &answer["result"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 1, "{answer}");
@@ -259,7 +259,7 @@ async fn whoever_listens_on_a_pipe_hears_the_end_of_it() {
 
 /// A stream has one client, so that a call that is over is of the same client as the next.
 #[tokio::test]
-async fn a_modern_client_over_streams_is_asked_in_each_of_its_calls() {
+async fn modern_stdio_client_gets_input_requests_in_every_call() {
     let mut piped = Piped::new("legacy").await;
     let asks = |more: Value| {
         let written = call(true, "asks", "ask", &json!({}));

@@ -25,7 +25,7 @@ fn accepted() -> Value {
 }
 
 #[tokio::test]
-async fn a_call_that_is_parked_has_time_until_its_client_comes_back() {
+async fn parked_call_waits_for_the_retry_of_its_client() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let asked = asker.call("ask", json!({})).await;
@@ -65,7 +65,7 @@ async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
 
 /// Server requests pass through several gateways in a row, although each of them parks the call.
 #[tokio::test]
-async fn a_client_is_asked_and_comes_back_through_two_gateways() {
+async fn input_request_and_retry_pass_through_two_gateways() {
     let inner = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let entry = json!({ "type": "http", "url": inner.url(), "prefix": "", "access": "read-write" });
     let outer = Hosted::to(&json!({ "inner": entry })).await;
@@ -86,7 +86,7 @@ async fn a_client_is_asked_and_comes_back_through_two_gateways() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_asked_on_its_stream_has_time_to_answer() {
+async fn time_for_an_elicitation_response_is_not_counted() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));

@@ -335,7 +335,7 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
 /// The control: shows that a foreign token is detected.
 #[test]
 #[should_panic(expected = "token-2-1.")]
-fn an_answer_of_somebody_else_is_noticed() {
+fn foreign_token_in_a_response_is_detected() {
     let answer = json!({ "result": { "content": [{ "type": "text", "text": "token-2-1." }] } });
     count(&mut Tally::default(), &answer, "old_echo", "token-1-1.");
 }

@@ -25,7 +25,7 @@ async fn has_heard(asker: &mut Asker, tool: &str, folder: &Folder, method: &str)
 }
 
 #[tokio::test]
-async fn what_the_protocol_does_not_know_reaches_the_only_server() {
+async fn custom_notification_reaches_the_only_server() {
     for era in [Era::Legacy, Era::Modern] {
         for share in ["all", "per-client"] {
             let folder = Folder::new();
@@ -55,7 +55,7 @@ async fn what_the_protocol_does_not_know_reaches_the_only_server() {
 }
 
 #[tokio::test]
-async fn what_may_be_for_any_of_several_servers_reaches_none() {
+async fn custom_notification_reaches_none_of_several_servers() {
     let folder = Folder::new();
     let mut server = announcing(&folder);
     server["prefix"] = "a".into();
@@ -70,7 +70,7 @@ async fn what_may_be_for_any_of_several_servers_reaches_none() {
 
 /// A custom method names no item, so no rule can allow it for a limited caller.
 #[tokio::test]
-async fn whoever_may_have_a_part_of_the_only_server_is_not_passed_on() {
+async fn custom_notification_of_a_restricted_client_is_dropped() {
     let folder = Folder::new();
     let scope = Scope { access: Some(Access::ReadOnly), ..Scope::default() };
     let mut tokens = Tokens::default();
@@ -88,7 +88,7 @@ async fn whoever_may_have_a_part_of_the_only_server_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn a_client_tells_its_own_servers_that_its_roots_have_changed() {
+async fn roots_list_changed_reaches_dedicated_servers() {
     for (share, is_own) in [("all", false), ("per-client", true)] {
         let folder = Folder::new();
         let mut server = announcing(&folder);
@@ -112,7 +112,7 @@ async fn a_client_tells_its_own_servers_that_its_roots_have_changed() {
 }
 
 #[tokio::test]
-async fn a_client_over_streams_tells_its_only_server_something() {
+async fn custom_notification_over_stdio_reaches_the_only_server() {
     let folder = Folder::new();
     let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;
     piped.open().await;
@@ -149,7 +149,7 @@ async fn a_notification_that_the_protocol_does_not_know_is_for_the_only_caller()
 
 /// No client learns about the calls of others.
 #[tokio::test]
-async fn a_notification_that_may_be_about_the_calls_of_several_clients_is_for_none() {
+async fn ambiguous_server_notification_reaches_no_client() {
     for others in [Era::Legacy, Era::Modern] {
         let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
         let mut other = Asker::new(others, hosted.address).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_notification_that_may_be_about_the_calls_of_several_clients_is_for_no
 
 /// It is not attributed to a call, but all calls belong to one client.
 #[tokio::test]
-async fn a_notification_about_any_call_of_one_session_is_told_to_it() {
+async fn unattributed_server_notification_reaches_the_only_session() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "own" } });

@@ -59,7 +59,7 @@ async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
 }
 
 #[tokio::test]
-async fn an_answer_that_came_meanwhile_is_there_for_whoever_comes_back() {
+async fn response_during_the_break_is_replayed() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
@@ -72,7 +72,7 @@ async fn an_answer_that_came_meanwhile_is_there_for_whoever_comes_back() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_nobody_elses() {
+async fn broken_stream_is_resumed_only_by_its_principal() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, last) = begin_and_leave(&mut asker, "secret").await;
@@ -124,7 +124,7 @@ fn answer(question: &Value, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_waits_for_whoever_comes_back_and_for_nobody_else() {
+async fn server_request_is_answered_on_the_resumed_stream_by_its_session() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_question_waits_for_whoever_comes_back_and_for_nobody_else() {
 
 /// Delivered events are not repeated on a stream without `Last-Event-ID`.
 #[tokio::test]
-async fn a_new_stream_goes_on_after_what_was_read() {
+async fn resumed_stream_continues_after_the_last_event() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, mut first) = asker.request("GET", &[]).await;
@@ -161,7 +161,7 @@ async fn a_new_stream_goes_on_after_what_was_read() {
 
 /// Responses are kept for disconnected clients up to a limit.
 #[tokio::test]
-async fn what_is_kept_of_answers_has_a_bound() {
+async fn retained_events_are_bounded() {
     let hosted = hosted().await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, early) = begin_and_leave(&mut asker, "early").await;

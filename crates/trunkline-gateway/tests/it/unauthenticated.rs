@@ -43,7 +43,7 @@ async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
 
 /// No rule applies to custom methods, so any limit excludes them.
 #[tokio::test]
-async fn what_is_not_of_the_protocol_is_for_those_who_may_do_everything() {
+async fn custom_methods_require_an_unrestricted_scope() {
     let options = || GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-write"), options()).await;
     let said = repeated(&hosted, ANN).await;
@@ -80,7 +80,7 @@ async fn a_name_that_is_there_twice_calls_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_of_what_somebody_sends_whom_nobody_knows() {
+async fn unauthenticated_body_is_not_read() {
     let options = GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_page_that_is_allowed_can_ask() {
 }
 
 #[tokio::test]
-async fn nobody_takes_the_sessions_of_others() {
+async fn sessions_of_other_principals_are_not_evicted() {
     let limits = Limits { sessions: 4, ..Limits::default() };
     let options = GatewayOptions { tokens: tokens(), limits, ..GatewayOptions::default() };
     let hosted = Hosted::with(&servers("read-only"), options).await;

@@ -83,7 +83,7 @@ async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
 
 /// CON-5: a process that ended stays down, whatever is listed and called, without a restart policy.
 #[tokio::test]
-async fn a_process_that_stays_down_is_said_to_stay_down() {
+async fn permanently_failed_server_is_reported_without_retry() {
     let mut entry = echoing("legacy");
     entry["restart"] = json!("never");
     let hosted = Hosted::to(&json!({ "echoing": entry })).await;
@@ -122,7 +122,7 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
 
 /// A remote server is absent while it is unreachable, and returns when it is reachable again.
 #[tokio::test]
-async fn an_address_is_absent_while_it_cannot_be_reached_and_said_to_be_back() {
+async fn unreachable_url_is_absent_from_lists_until_it_recovers() {
     let remote = Remote::start("0");
     let port = remote.port.clone();
     let hosted = Hosted::to(&json!({ "remote": remote.entry() })).await;
@@ -213,7 +213,7 @@ async fn an_address_that_was_never_there_may_come() {
 
 /// A subscriber gets no error if the server is unavailable at that time.
 #[tokio::test]
-async fn a_subscription_is_made_again_with_a_server_that_was_away_when_it_was_changed() {
+async fn subscription_is_renewed_when_its_server_returns() {
     let remote = Remote::start("0");
     let (mut entry, port) = (remote.entry(), remote.port.clone());
     let hosted = Hosted::to(&json!({ "remote": entry })).await;
@@ -287,7 +287,7 @@ fn asked_of(server: &str) -> [(&'static str, Value); 4] {
 
 /// The items of a server that never started are unknown, but not which server would own them.
 #[tokio::test]
-async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
+async fn items_of_a_server_that_never_started_are_unavailable() {
     let servers = json!({ "down": { "command": "no-such-program" }, "echoing": echoing("legacy") });
     let agents = json!({ "limited": { "tools": ["echoing_*"] } });
     let written = json!({ "mcpServers": servers, "agents": agents });
@@ -341,7 +341,7 @@ async fn a_read_waits_for_the_server_that_its_address_names() {
 
 /// The error is about the missing client capability, not about the called method.
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
+async fn missing_client_capability_is_reported_to_the_client() {
     let folder = Folder::new();
     let args = json!(["-I", peers::lively_server(), folder.text(), "modern"]);
     let server = json!({ "command": peers::python(), "args": args, "prefix": "" });
@@ -361,7 +361,7 @@ async fn a_client_that_cannot_be_asked_what_a_tool_needs_is_told_so() {
 
 /// A server whose request is refused decides itself on the result of the call.
 #[tokio::test]
-async fn the_error_of_a_server_whose_question_was_refused_is_its_own() {
+async fn error_of_a_server_after_a_refused_request_is_passed_on() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let own = json!({ "code": -32_601, "message": "its own words", "data": { "ticket": 42 } });
     for era in [Era::Legacy, Era::Modern] {
@@ -433,7 +433,7 @@ async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_ended_says_whether_its_tool_is_gone() {
+async fn ended_call_reports_whether_its_tool_is_removed() {
     let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
     let call = hanging(&hosted).await;
     hosted.host.reload(configuration(&json!({})), Default::default()).await;

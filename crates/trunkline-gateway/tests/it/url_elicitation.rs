@@ -29,7 +29,7 @@ fn assert_complete(said: &Value, id: &str) {
 
 /// The call that required it has ended by then, and others may be running.
 #[tokio::test]
-async fn a_session_hears_that_a_visit_is_over_that_a_call_was_refused_for() {
+async fn session_receives_completion_of_a_url_elicitation_error() {
     for share in ["all", "per-client"] {
         let hosted = hosted(share).await;
         let [mut one, mut other] = [visitor(&hosted).await, visitor(&hosted).await];

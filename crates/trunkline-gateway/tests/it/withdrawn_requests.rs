@@ -37,7 +37,7 @@ async fn taken_back(stream: &mut Channel) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_hears_that_the_server_takes_its_question_back() {
+async fn session_receives_cancellation_of_a_server_request() {
     for share in ["all", "per-client"] {
         let hosted = Hosted::to(&asking(share, "10m")).await;
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_session_hears_that_the_server_takes_its_question_back() {
 
 /// The cancellation goes to the GET stream, like the request, and not to that of any call.
 #[tokio::test]
-async fn a_question_about_any_call_of_a_session_is_taken_back_where_it_was_asked() {
+async fn cancellation_follows_the_stream_of_the_server_request() {
     let hosted = Hosted::to(&asking("per-client", "10m")).await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     let _hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
@@ -71,7 +71,7 @@ async fn a_question_about_any_call_of_a_session_is_taken_back_where_it_was_asked
 }
 
 #[tokio::test]
-async fn a_session_hears_that_the_time_of_a_question_is_over() {
+async fn session_receives_cancellation_on_timeout() {
     for share in ["all", "per-client"] {
         let hosted = Hosted::to(&asking(share, "500ms")).await;
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_question_is_over_with_its_call() {
 }
 
 #[tokio::test]
-async fn a_client_over_streams_hears_that_a_question_is_over() {
+async fn stdio_client_receives_cancellation_of_a_server_request() {
     let mut piped = Piped::to(&asking("all", "10m")).await;
     piped.open_offering(&json!({ "elicitation": {} })).await;
     piped.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
@@ -132,7 +132,7 @@ async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
 
 /// Regression: the response reached the server, and its result was returned.
 #[tokio::test]
-async fn a_call_whose_tool_is_denied_meanwhile_goes_on_no_more() {
+async fn parked_call_of_a_denied_tool_is_not_resumed() {
     let servers = |denied: &[&str]| {
         let mut server = echoing("legacy");
         server["denyTools"] = json!(denied);

@@ -322,7 +322,7 @@ mod tests {
     /// CFG-10: calls use the server of the current configuration, however long an old one takes to
     /// end.
     #[tokio::test]
-    async fn nobody_gets_what_another_entry_started() {
+    async fn changed_entry_gets_another_connection() {
         let mut owned = ServerConnections::new();
         let first = owned.connection(("ann", ""), None).unwrap();
         owned.server = entry("x");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_use_is_not_idle_however_long_it_takes() {
+    async fn connection_in_use_is_never_idle() {
         let owned = ServerConnections::new();
         let (minute, now) = (Duration::from_secs(60), Instant::now());
         let used = owned.connection(("ann", ""), Some(minute)).unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
+    async fn eviction_takes_unused_connections_of_the_largest_owner() {
         let owned = ServerConnections::new();
         let connection = |owner: &str, number: usize| numbered(&owned, owner, number);
         let of_bob = connection("bob", 0).unwrap();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_uses_most_does_not_end_connections_of_others() {
+    async fn connections_of_others_are_not_evicted_by_the_largest_owner() {
         let owned = ServerConnections::new();
         let of_ann: Vec<_> =
             (1..MAX_PRIVATE / 2).map(|it| numbered(&owned, "ann", it).unwrap()).collect();

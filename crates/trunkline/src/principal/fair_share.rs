@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_last_of_what_cannot_be_evicted() {
+    fn each_principal_gets_at_most_half_of_the_remainder() {
         let [ann, bob, cy] = principals();
         let mut share = FairShare::new(1024);
         assert_eq!(fill(&mut share, &ann), 512, "half of all");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_most_makes_room() {
+    fn largest_holder_is_evicted() {
         let [ann, bob, cy] = principals();
         let share = FairShare::with_holders(4, [&ann, &ann, &ann, &bob]);
         assert!(share.is_full());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_held_is_not_given_back() {
+    fn unheld_entries_are_not_released() {
         let [ann, bob, _] = principals();
         let mut share = FairShare::with_holders(2, [&ann]);
         share.remove(&bob);

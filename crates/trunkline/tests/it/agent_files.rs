@@ -52,7 +52,7 @@ fn tools_may_be_a_list_a_text_or_a_map() {
 }
 
 #[test]
-fn what_other_hosts_write_beside_it_is_no_problem() {
+fn unknown_keys_of_other_hosts_are_ignored() {
     let text = "---\nname: triage\ndescription: \"Triage: issues\"\nmodel: sonnet\ncolor: blue\n\
                 tools: Read, mcp__linear__*   # allowlist\nmcpServers:\n  - github\n  - playwright:\n\
                 \u{20}     type: stdio\n      command: npx\n      args: [\"-y\", \"@playwright/mcp@latest\"]\n---\n";

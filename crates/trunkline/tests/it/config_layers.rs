@@ -101,7 +101,7 @@ fn no_file_is_no_servers_and_no_error() {
 }
 
 #[test]
-fn the_file_is_the_one_asked_for_then_the_variable_then_discovered_then_the_users() {
+fn file_precedence_is_option_variable_discovered_user() {
     let world = World::default()
         .file("/home/me/project/deep/asked.json", &one("s", "asked"))
         .file("/etc/variable.json", &one("s", "variable"))
@@ -222,7 +222,7 @@ fn a_bundle_may_be_of_a_server_in_another_layer() {
 }
 
 #[test]
-fn discovery_takes_the_nearest_directory_and_the_first_name_and_warns_about_the_others() {
+fn discovery_takes_the_nearest_file_and_warns_about_others() {
     let names = [
         "trunkline.json",
         "trunkline.jsonc",
@@ -258,7 +258,7 @@ fn an_opencode_file_without_servers_is_passed_over() {
 }
 
 #[test]
-fn a_file_that_was_asked_for_must_be_there() {
+fn requested_file_must_exist() {
     let message = |world: World, options: LoadOptions| {
         let loaded = world.load(&options);
         let found = &loaded.diagnostics[0];
@@ -291,7 +291,7 @@ fn an_unreadable_file_on_the_way_up_is_passed_over_with_a_warning() {
 }
 
 #[test]
-fn an_unreadable_file_in_the_working_directory_is_an_error_and_nothing_takes_its_place() {
+fn unreadable_discovered_file_is_an_error_without_fallback() {
     for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::IsADirectory] {
         let world = World::default()
             .failing("/home/me/project/deep/trunkline.json", kind)
@@ -302,7 +302,7 @@ fn an_unreadable_file_in_the_working_directory_is_an_error_and_nothing_takes_its
 }
 
 #[test]
-fn a_file_belongs_to_the_folder_around_its_hidden_folder_however_it_was_found() {
+fn file_in_a_hidden_directory_belongs_to_the_parent_directory() {
     let path = "/home/me/project/deep/.trunkline/mcp.json";
     let world = World::default().file(path, &one("s", "x"));
     let asked = LoadOptions { path: Some(path.into()), ..trunkline() };
@@ -325,7 +325,7 @@ fn an_empty_variable_counts_as_not_set() {
 }
 
 #[test]
-fn what_cannot_be_text_is_refused_with_a_reason() {
+fn non_text_file_is_rejected_with_a_reason() {
     let load = |bytes: &[u8]| config::parse("x.json", bytes);
     assert_eq!(codes(&load(b"{ \"a\": \"\xff\" }")), [Code::NotUtf8]);
     assert_eq!(codes(&load(b"\xff\xfe{\0}\0")), [Code::NotUtf8]);

@@ -38,7 +38,7 @@ async fn a_process_that_ended_stays_down_if_that_is_wanted() {
 
 /// CON-11: the status is updated before callers receive the error.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_hears_that_a_call_failed_sees_that_its_server_is_down() {
+async fn status_is_failed_when_a_failed_call_returns() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({ "restart": "never" }));
     for _ in 0..10 {
@@ -144,7 +144,7 @@ async fn a_server_that_works_is_not_idle() {
 
 /// CON-9: a changed list is requested again, in both eras.
 #[tokio::test]
-async fn a_list_that_changed_is_asked_for_again() {
+async fn changed_list_is_refreshed() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let connection = folder.connection(generation, &json!({}));
@@ -190,7 +190,7 @@ async fn a_change_before_the_subscription_is_found() {
 /// CON-9: a list is fresh for the TTL of the server, or else the configured one; concurrent
 /// refreshes share one request.
 #[tokio::test]
-async fn a_list_is_asked_for_again_when_it_is_stale() {
+async fn stale_list_is_refreshed() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({ "toolsTtlMs": 0 }));
     within(connection.connect()).await.unwrap();
@@ -253,7 +253,7 @@ async fn a_server_asks_its_caller_and_gets_the_answer() {
 
 /// A server request that could belong to any of several calls is rejected with the reason.
 #[tokio::test]
-async fn a_question_that_could_be_for_anybody_is_refused() {
+async fn ambiguous_server_request_is_refused() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({}));
     within(connection.connect()).await.unwrap();
@@ -305,7 +305,7 @@ async fn progress_goes_to_the_caller() {
 
 /// CON-2: the era of a server is cached, so that it is probed once; `protocol` pins it.
 #[tokio::test]
-async fn the_generation_is_asked_for_once() {
+async fn era_is_probed_once() {
     let folder = Folder::new();
     let options = options();
     for _ in 0..3 {
@@ -346,7 +346,7 @@ async fn tools_are_known_before_the_server_starts() {
 /// CON-9: closing a connection writes its cache, even if the disk is busy: a program that lists the
 /// tools and exits finds them on the next run.
 #[test]
-fn what_is_remembered_is_written_before_the_end() {
+fn cache_is_written_before_shutdown() {
     let folder = Folder::new();
     let memory = folder.path().join("memory");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -385,7 +385,7 @@ async fn a_memory_that_cannot_be_written_does_no_harm() {
 
 /// CON-10: closing a connection ends its calls.
 #[tokio::test]
-async fn closing_ends_what_is_in_flight() {
+async fn close_ends_in_flight_requests() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({}));
     within(connection.connect()).await.unwrap();

@@ -251,7 +251,7 @@ async fn a_session_that_is_forgotten_costs_no_call_and_repeats_none_that_runs() 
 
 /// A list change is also received on the stream of a call.
 #[tokio::test]
-async fn a_change_that_is_announced_beside_an_answer_is_heard() {
+async fn list_change_beside_a_response_is_received() {
     let listening = Listening::new();
     let connection = &listening.connection;
     within(connection.connect()).await.unwrap();
@@ -267,7 +267,7 @@ async fn a_change_that_is_announced_beside_an_answer_is_heard() {
 
 /// Subscriptions are renewed in a new session automatically.
 #[tokio::test]
-async fn what_is_watched_is_asked_for_again_when_the_session_is_forgotten() {
+async fn subscriptions_are_renewed_in_a_new_session() {
     let listening = Listening::new();
     let connection = &listening.connection;
     let _watching = within(connection.subscribe("a:1")).await.unwrap().unwrap();

@@ -61,7 +61,7 @@ async fn the_time_of_an_answer_does_not_count_against_the_call() {
 }
 
 #[tokio::test]
-async fn after_an_answer_the_server_has_what_remained() {
+async fn server_has_the_remaining_time_after_a_response() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let connection = folder.connection(generation, &bounds("10m"));
@@ -74,7 +74,7 @@ async fn after_an_answer_the_server_has_what_remained() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_ends() {
+async fn unanswered_server_request_times_out() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &bounds("300ms"));
     // The server gets an error, and continues.

@@ -76,7 +76,7 @@ async fn a_process_that_leaves_its_group_is_ended() {
 
 /// A server that closes its stdin counts as ended: calls do not wait.
 #[tokio::test]
-async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() {
+async fn server_with_closed_stdin_is_distinguished_from_a_slow_one() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({}));
     within(connection.connect()).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() 
 
 /// CON-6: a process can log and save its state during shutdown.
 #[tokio::test]
-async fn a_process_that_is_told_to_end_is_listened_to() {
+async fn output_during_shutdown_is_read() {
     let folder = Folder::new();
     folder.write("polite", "");
     let connection = folder.connection("legacy", &json!({ "timeouts": { "shutdown": "20s" } }));
@@ -124,7 +124,7 @@ async fn errors_of_servers_do_not_tell_secrets() {
 
 /// CON-4: the status of a server that failed to start has the reason, with its stderr.
 #[tokio::test]
-async fn a_pinned_server_that_ends_says_why() {
+async fn failed_pinned_server_reports_the_reason() {
     let folder = Folder::new();
     folder.write("dying", "");
     let connection = folder.connection("modern", &json!({ "protocol": "2026-07-28" }));

@@ -24,7 +24,7 @@ fn names(names: &[&str]) -> Vec<ServerName> {
 
 /// `reload` affects only changes.
 #[tokio::test]
-async fn a_new_configuration_touches_only_what_changed() {
+async fn reload_restarts_only_changed_servers() {
     let (kept, changed, removed) = (Folder::new(), Folder::new(), Folder::new());
     let servers = |folder: &Folder| folder.server("legacy", &json!({}));
     let before = config(&json!({
@@ -132,7 +132,7 @@ async fn changes_of_all_servers_are_watched() {
 
 /// CON-10: a shutdown started by a dropped reload is completed by close.
 #[tokio::test]
-async fn what_a_reload_was_ending_is_gone_when_everything_is() {
+async fn close_completes_the_shutdown_of_a_dropped_reload() {
     let folder = Folder::new();
     folder.write("loner", "");
     let registry = Registry::new(options());

@@ -76,7 +76,7 @@ async fn updated(notifications: &mut broadcast::Receiver<ServerNotification>) ->
 }
 
 #[tokio::test]
-async fn a_resource_is_watched_for_as_long_as_somebody_holds_it() {
+async fn resource_is_subscribed_while_a_handle_exists() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let connection = announcing(&folder, options(), generation, &json!({}));
@@ -121,7 +121,7 @@ async fn many_wishes_become_few_requests_of_a_modern_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_want_to_says_so() {
+async fn refused_subscription_returns_the_error() {
     for (generation, file) in [("legacy", "x"), ("modern", "x"), ("modern", "strict")] {
         let folder = Folder::new();
         folder.write(file, "");
@@ -139,7 +139,7 @@ async fn a_server_that_does_not_want_to_says_so() {
 
 /// Methods without a declared capability are not requested.
 #[tokio::test]
-async fn a_legacy_server_that_cannot_is_not_asked() {
+async fn legacy_server_without_subscribe_gets_no_request() {
     let folder = Folder::new();
     folder.write("plain", "");
     let connection = announcing(&folder, options(), "legacy", &json!({}));
@@ -153,7 +153,7 @@ async fn a_legacy_server_that_cannot_is_not_asked() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_watched_again_after_a_restart() {
+async fn subscriptions_are_renewed_after_a_restart() {
     let restart = json!({ "restart": { "policy": "on-failure", "delay": "10ms" } });
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
@@ -180,7 +180,7 @@ async fn a_subscription_that_the_server_ends_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_acknowledges_nothing_keeps_nobody_waiting() {
+async fn missing_acknowledgement_blocks_no_subscriber() {
     let folder = Folder::new();
     folder.write("silent", "");
     let connection = announcing(&folder, options(), "modern", &json!({}));
@@ -225,7 +225,7 @@ async fn a_wish_that_is_given_up_is_taken_back() {
 }
 
 #[tokio::test]
-async fn the_log_is_asked_for_as_far_as_anybody_wants_it() {
+async fn log_level_is_the_most_verbose_requested() {
     let folder = Folder::new();
     let restart = json!({ "restart": { "policy": "on-failure", "delay": "10ms" } });
     let connection = announcing(&folder, options(), "legacy", &restart);
@@ -278,7 +278,7 @@ async fn advance(connection: &Connection, task: &str, status: &str) {
 }
 
 #[tokio::test]
-async fn a_task_is_heard_of_for_as_long_as_somebody_holds_it() {
+async fn task_is_subscribed_while_a_handle_exists() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "modern", &json!({}));
     let mut notifications = connection.notifications();

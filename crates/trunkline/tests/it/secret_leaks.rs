@@ -314,7 +314,7 @@ fn a_key_pasted_over_several_lines_is_one_mistake_and_does_not_show() {
 }
 
 #[test]
-fn options_and_what_comes_of_secrets_print_nothing() {
+fn debug_output_of_options_has_no_secrets() {
     let options = config::LoadOptions {
         overrides: Some(config::Overrides::Text("Hunter2".to_owned())),
         ..config::LoadOptions::default()

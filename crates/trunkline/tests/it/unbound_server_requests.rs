@@ -26,7 +26,7 @@ impl CallHandler for PassedOver {
 }
 
 #[tokio::test]
-async fn whoever_may_have_been_asked_hears_that_the_question_was_refused() {
+async fn possible_recipients_learn_of_a_refused_server_request() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "legacy", &json!({}));
     let (one, other) = (PassedOver::default(), PassedOver::default());
@@ -55,7 +55,7 @@ impl CallHandler for Counting {
 /// CON-8: a caller that does not poll for a while loses notifications instead of buffering them
 /// all.
 #[tokio::test]
-async fn what_is_told_to_nobody_yet_has_a_bound_in_bytes() {
+async fn undelivered_notifications_are_bounded_in_bytes() {
     let entry =
         json!({ "command": peers::python(), "args": ["-I", peers::echoing_server(), "legacy"] });
     let text = json!({ "mcpServers": { "s": entry } }).to_string();
@@ -112,7 +112,7 @@ impl CallHandler for Thinking {
 
 /// The timeout of the call is paused only while the server waits for a response.
 #[tokio::test]
-async fn nobody_thinks_about_a_question_that_was_taken_back() {
+async fn timeout_resumes_when_the_server_request_is_cancelled() {
     let arguments = json!(["-I", peers::echoing_server(), "legacy"]);
     let timeouts = json!({ "call": "1s", "question": "10m" });
     let entry = json!({ "command": peers::python(), "args": arguments, "timeouts": timeouts });
@@ -164,7 +164,7 @@ async fn a_question_outside_of_calls_is_refused_with_advice() {
 }
 
 #[tokio::test]
-async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
+async fn server_request_outside_calls_reaches_the_connection_handler() {
     let folder = Folder::new();
     folder.write("rooted", "");
     let known = Arc::new(Known::default());
@@ -192,7 +192,7 @@ async fn a_question_outside_of_calls_goes_to_whoever_the_server_is_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_asks_for_more_is_passed_to_whoever_wants_it() {
+async fn input_required_result_is_passed_to_a_supporting_caller() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "modern", &json!({}));
     let ask = OutgoingRequest {
@@ -207,7 +207,7 @@ async fn an_answer_that_asks_for_more_is_passed_to_whoever_wants_it() {
 }
 
 #[tokio::test]
-async fn a_legacy_server_does_not_see_what_modern_requests_declare() {
+async fn legacy_server_does_not_see_capabilities_of_modern_requests() {
     let sent = json!({
         "name": "params",
         "arguments": {},
@@ -234,7 +234,7 @@ async fn a_legacy_server_does_not_see_what_modern_requests_declare() {
 /// Two clients of one server may declare different capabilities, in two processes; cached knowledge
 /// about the server applies to both.
 #[tokio::test]
-async fn each_connection_declares_what_its_options_say() {
+async fn connection_declares_the_capabilities_of_its_options() {
     let folder = Folder::new();
     let first = options();
     let second = first.clone().with_capabilities(Raw::from_value(&json!({ "roots": {} })));

@@ -11,7 +11,7 @@ fn a_program_that_is_missing() {
 }
 
 #[test]
-fn a_program_that_repeats_what_it_is_sent() {
+fn a_program_that_echoes_its_input() {
     let server = impatiently(json!({ "command": "/bin/cat" }));
     assert_fails(&server, "it repeats what it is sent", "is this an MCP server?");
 }
@@ -23,7 +23,7 @@ fn a_program_that_never_answers() {
 }
 
 #[test]
-fn a_program_that_ends_at_once_and_says_why() {
+fn a_program_that_ends_at_once_with_a_reason() {
     let server = shell("echo 'the key is missing' >&2; exit 3");
     assert_fails(&server, "the process ended (exit status: 3)", "it said: the key is missing");
 }

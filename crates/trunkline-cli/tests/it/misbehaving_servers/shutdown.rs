@@ -39,7 +39,7 @@ fn a_server_whose_children_outlive_it() {
 }
 
 #[test]
-fn a_server_that_dies_in_a_call_and_leaves_children_who_hold_its_output() {
+fn a_server_that_dies_in_a_call_while_children_hold_its_stdout() {
     let marker = marker();
     let script = format!("sleep {marker} & exec \"$PYTHON\" -I \"$SERVER\" die {marker}");
     let server = json!({

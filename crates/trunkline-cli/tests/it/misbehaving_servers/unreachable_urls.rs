@@ -15,7 +15,7 @@ fn assert_address_fails(mode: &str, error: &str, hint: &str) {
 }
 
 #[test]
-fn an_address_where_nobody_listens() {
+fn an_address_without_a_listener() {
     let port = listening_server::free_port();
     let server = json!({ "type": "http", "url": format!("http://127.0.0.1:{port}/mcp") });
     let hint = format!("is the server running at 127.0.0.1:{port}?");
@@ -54,7 +54,7 @@ fn an_address_of_a_web_page() {
 }
 
 #[test]
-fn an_address_that_wants_to_be_asked_later() {
+fn an_address_that_responds_too_many_requests() {
     assert_address_fails("429", "answered 429 Too Many Requests: try again in 7 s", "");
 }
 
@@ -101,7 +101,7 @@ fn an_address_that_answers_more_than_fits() {
 }
 
 #[test]
-fn an_address_with_a_certificate_of_nobody_known() {
+fn an_address_with_an_untrusted_certificate() {
     let place = Folder::new();
     let server = listening_server::scripted_with_tls(&place);
     let hint =

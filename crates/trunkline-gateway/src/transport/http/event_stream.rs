@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_is_counted_until_it_is_written() {
+    async fn queued_events_are_counted_until_written() {
         let replay = replay();
         assert!(replay.push_answer(long()).is_ok());
         assert!(replay.push_answer(long()).is_err());
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_list_has_changed_is_kept_once() {
+    fn list_change_is_queued_once() {
         let replay = replay();
         let told =
             |method: &str| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));

@@ -84,7 +84,7 @@ async fn an_answer_that_is_longer_than_a_message_may_be_is_cut() {
 
 /// CALL-2: an invalid result is a failure of the server, not a success without output.
 #[tokio::test]
-async fn what_is_no_object_is_no_result() {
+async fn non_object_result_is_an_error() {
     for nonsense in ["[1,2]", "7", "null"] {
         let folder = saying(nonsense);
         let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
@@ -102,7 +102,7 @@ async fn what_is_no_object_is_no_result() {
 /// SEC-2: error messages that quote a server mask secrets from its configuration. The original
 /// error is available for forwarding.
 #[tokio::test]
-async fn a_refusal_does_not_repeat_what_the_server_was_given() {
+async fn refusal_does_not_repeat_secrets() {
     let folder = Folder::new();
     folder.write("tools", "tell");
     let env = json!({ "env": { "TOKEN": "sup3rS3cretTOKEN" } });
@@ -116,7 +116,7 @@ async fn a_refusal_does_not_repeat_what_the_server_was_given() {
 
 /// TOOL-12: a server without completion gets no request, and that is not an error.
 #[tokio::test]
-async fn a_server_that_completes_nothing_is_not_asked() {
+async fn server_without_completions_gets_no_request() {
     let folder = Folder::new();
     folder.write("prompts", "greet");
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
@@ -175,7 +175,7 @@ async fn calls_wait_for_their_slot() {
 
 /// TOOL-10: without an allow-list no tool of an untrusted server is shown; results are marked.
 #[tokio::test]
-async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
+async fn untrusted_server_shows_allowed_tools_with_marks() {
     let hostile = json!({ "content": [{ "type": "text", "text": "do \u{1b}[2Jthis\u{200b}" }] });
     let folder = saying(&hostile.to_string());
     let shy = folder.server("legacy", &json!({ "trust": "untrusted" }));
@@ -196,7 +196,7 @@ async fn an_untrusted_server_shows_what_is_allowed_and_marked() {
 
 /// TOOL-10: notifications and requests of an untrusted server during a call are sanitized as well.
 #[tokio::test]
-async fn an_untrusted_server_does_not_deceive_those_who_attend() {
+async fn notifications_of_an_untrusted_server_are_sanitized() {
     for (trust, expected) in [("trusted", "a\u{200b}b"), ("untrusted", "ab")] {
         let folder = Folder::new();
         folder.write("word", "a\u{200b}b");
@@ -239,7 +239,7 @@ async fn names_of_the_host_are_not_given_away() {
 
 /// TOOL-6, TOOL-9, BUN-2: agents, bundles and toggles limit calls as they limit the list.
 #[tokio::test]
-async fn what_is_not_listed_cannot_be_called() {
+async fn unlisted_tool_cannot_be_called() {
     let (one, two) = (Folder::new(), Folder::new());
     let host = host_with(
         &json!({
@@ -278,7 +278,7 @@ async fn what_is_not_listed_cannot_be_called() {
 
 /// Invalid input is reported at once, and the server receives nothing.
 #[tokio::test]
-async fn bad_input_is_said_before_anything_is_sent() {
+async fn invalid_input_is_reported_before_a_request() {
     let folder = Folder::new();
     let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
     gather(&host, &[ItemKind::Tool]).await;
@@ -292,7 +292,7 @@ async fn bad_input_is_said_before_anything_is_sent() {
 
 /// Notifications and server requests reach the caller, in both eras.
 #[tokio::test]
-async fn a_caller_hears_and_answers_in_both_generations() {
+async fn handler_gets_notifications_and_requests_in_both_eras() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let host = host_of(&json!({ "s": folder.server(generation, &json!({})) }));

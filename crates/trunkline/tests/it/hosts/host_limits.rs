@@ -42,7 +42,7 @@ async fn no_file_raises_the_ceilings_of_a_host() {
 }
 
 #[tokio::test]
-async fn only_the_owner_hears_that_something_is_hidden() {
+async fn only_the_owner_learns_that_an_item_is_hidden() {
     let folder = Folder::new();
     folder.write("tools", "look\nwrite");
     folder.write("writing", "write");

@@ -174,7 +174,7 @@ async fn the_status_has_servers_that_are_switched_off_or_broken() {
 
 /// One unavailable server is reported, and the others are usable.
 #[tokio::test]
-async fn a_server_that_cannot_start_is_said_and_stops_nobody() {
+async fn failed_start_is_reported_and_affects_no_other_server() {
     let folder = Folder::new();
     let host = host_of(&json!({
         "good": folder.server("legacy", &json!({})),
@@ -224,7 +224,7 @@ async fn a_list_that_changed_is_announced() {
 
 /// A new configuration changes views, names and call settings, and restarts no unchanged server.
 #[tokio::test]
-async fn new_rules_hold_at_once_and_restart_nobody() {
+async fn new_rules_apply_at_once_without_restarts() {
     let folder = Folder::new();
     let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
     let host = host_of(&with(&json!({})));
@@ -253,7 +253,7 @@ async fn new_rules_hold_at_once_and_restart_nobody() {
 
 /// An item of an older view must also be allowed by the current rules.
 #[tokio::test]
-async fn an_old_view_does_not_keep_what_new_rules_take_away() {
+async fn old_view_loses_items_that_new_rules_hide() {
     let folder = Folder::new();
     let with = |more: &Value| json!({ "s": folder.server("legacy", more) });
     let host = host_of(&with(&json!({})));
@@ -273,7 +273,7 @@ async fn an_old_view_does_not_keep_what_new_rules_take_away() {
 /// CFG-10: dedicated connections follow the configuration without waiting for slow shutdowns of
 /// others.
 #[tokio::test]
-async fn what_a_client_has_for_itself_does_not_wait_for_others_to_end() {
+async fn dedicated_connections_follow_a_reload_without_waiting_for_others() {
     let (stubborn, before, after) = (Folder::new(), Folder::new(), Folder::new());
     stubborn.write("loner", "");
     let own = |folder: &Folder| folder.server("legacy", &json!({ "share": "per-client" }));

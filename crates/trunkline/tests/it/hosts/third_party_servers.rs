@@ -44,7 +44,7 @@ async fn directly(host: &Host, tool: &str, arguments: &Value) -> Raw {
 
 /// CALL-4: results equal those of the servers, byte for byte.
 #[tokio::test]
-async fn results_of_real_servers_are_what_they_sent() {
+async fn results_of_third_party_servers_are_unchanged() {
     let folder = Folder::new();
     let path = folder.path().canonicalize().unwrap();
     let path = path.to_str().unwrap();
@@ -224,7 +224,7 @@ async fn links_lead_where_they_came_from() {
 
 /// CALL-1: a call reports progress, and ends when its caller drops it.
 #[tokio::test]
-async fn a_long_call_tells_of_its_progress_and_can_be_given_up() {
+async fn long_call_reports_progress_and_can_be_cancelled() {
     let host = host_of(&json!({ "e": everything() }));
     gather(&host, &[ItemKind::Tool]).await;
     let tool = "e_trigger-long-running-operation";
