@@ -1,16 +1,19 @@
 //! Sessions of legacy clients over HTTP, and their event streams.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 use trunkline::principal::{ClientId, Evictable, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
 
