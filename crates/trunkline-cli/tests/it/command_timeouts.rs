@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::program::{Folder, Run};
+use crate::support::wait::wait_until;
 
 /// Longer than anything here takes, and shorter than the timeouts that must not be waited for.
 const LIMIT: Duration = Duration::from_secs(40);
@@ -173,14 +173,6 @@ fn interrupt(child: &Child) {
     assert!(status.unwrap().success());
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LIMIT, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// A server that ignores SIGTERM does not delay a second interrupt, and is not left running.
 #[test]
 fn a_second_interrupt_ends_at_once() {
@@ -192,14 +184,14 @@ fn a_second_interrupt_ends_at_once() {
     let command = command.env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let file = |name: &str| fs::read_to_string(folder.project().join(name)).unwrap_or_default();
-    wait_until("it starts", || file("pid.txt").ends_with('\n'));
+    wait_until("it starts", LIMIT, || file("pid.txt").ends_with('\n'));
     interrupt(&child);
-    wait_until("it is told to end", || !file("told.txt").is_empty());
+    wait_until("it is told to end", LIMIT, || !file("told.txt").is_empty());
     assert!(child.try_wait().unwrap().is_none());
     interrupt(&child);
-    wait_until("it ends", || child.try_wait().unwrap().is_some());
+    wait_until("it ends", LIMIT, || child.try_wait().unwrap().is_some());
     let server = format!("/proc/{}", file("pid.txt").trim());
-    wait_until("its server ends", || !fs::exists(&server).unwrap());
+    wait_until("its server ends", LIMIT, || !fs::exists(&server).unwrap());
     let messages = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
     assert!(messages.contains("interrupted twice; the servers have been killed"), "{messages}");
 }
@@ -229,8 +221,8 @@ fn interrupt_during_a_call_stops_the_server() {
     let command = command.env("PATH", std::env::var_os("PATH").unwrap());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let is_there = |name: &str| folder.project().join(name).exists();
-    wait_until("it is called", || is_there("called.txt"));
+    wait_until("it is called", LIMIT, || is_there("called.txt"));
     interrupt(&child);
-    wait_until("it ends", || child.try_wait().unwrap().is_some());
+    wait_until("it ends", LIMIT, || child.try_wait().unwrap().is_some());
     assert!(is_there("told.txt"));
 }

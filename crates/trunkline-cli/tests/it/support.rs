@@ -1,5 +1,6 @@
 //! Shared code of the tests.
 
+pub(crate) mod wait;
 pub(crate) mod program;
 pub(crate) mod listening_server;
 pub(crate) mod embedding_host;

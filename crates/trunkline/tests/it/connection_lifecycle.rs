@@ -7,8 +7,8 @@ use trunkline::item::ItemKind;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Attentive, Folder, call, config, converse, options, params, text_of, tool_names, until,
-    until_state, within,
+    Attentive, Folder, call, config, converse, options, params, poll_until, text_of, tool_names,
+    until, until_state, within,
 };
 
 const QUICK_RESTART: &str =
@@ -150,9 +150,7 @@ async fn changed_list_is_refreshed() {
         let connection = folder.connection(generation, &json!({}));
         within(connection.connect()).await.unwrap();
         if generation == "modern" {
-            while folder.asked("subscriptions/listen") == 0 {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+            poll_until(async || folder.asked("subscriptions/listen") > 0).await;
         }
         let known = connection.tools();
         let mut notifications = connection.notifications();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use trunkline::config::{self, Resolver, Secret};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
@@ -15,8 +16,8 @@ use trunkline::registry::{Registry, ServerSet};
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Files on an unresponsive file system.
-struct HungMount;
+/// Files on an unresponsive file system. Signals every read.
+struct HungMount(Arc<Notify>);
 
 impl Resolver for HungMount {
     fn variable(&self, _: &str) -> Option<Secret> {
@@ -24,6 +25,7 @@ impl Resolver for HungMount {
     }
 
     fn file(&self, _: &Path) -> io::Result<Secret> {
+        self.0.notify_one();
         loop {
             thread::park();
         }
@@ -31,12 +33,16 @@ impl Resolver for HungMount {
 }
 
 fn servers(connect: &str) -> ServerSet {
+    servers_on(HungMount(Arc::default()), connect)
+}
+
+fn servers_on(mount: HungMount, connect: &str) -> ServerSet {
     let stuck =
         json!({ "command": "x", "env": { "K": "${file:x}" }, "timeouts": { "connect": connect } });
     let other = json!({ "command": "no-such-program" });
     let text = json!({ "mcpServers": { "stuck": stuck, "other": other } }).to_string();
     let child = ChildOptions::from_environment(std::env::vars_os());
-    let options = ConnectionOptions::new(Arc::new(HungMount), child, HttpOptions::default());
+    let options = ConnectionOptions::new(Arc::new(mount), child, HttpOptions::default());
     Registry::new(options).open(&config::parse("test", text).config)
 }
 
@@ -56,8 +62,9 @@ async fn a_file_that_does_not_answer_fails_only_its_server() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn an_end_does_not_wait_for_a_file_that_does_not_answer() {
-    let servers = servers("1h");
+    let reads = Arc::<Notify>::default();
+    let servers = servers_on(HungMount(Arc::clone(&reads)), "1h");
     servers.get("stuck").unwrap().start();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    timeout(PATIENCE, reads.notified()).await.expect("the file is read");
     timeout(PATIENCE, servers.close()).await.unwrap();
 }

@@ -17,7 +17,8 @@ use trunkline::principal::Principal;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Attentive, call, config, converse, options, params, text_of, tool_names, until_state, within,
+    Attentive, call, config, converse, options, params, poll_until, text_of, tool_names,
+    until_state, within,
 };
 
 /// A running server, killed on drop.
@@ -272,11 +273,6 @@ async fn subscriptions_are_renewed_in_a_new_session() {
     let connection = &listening.connection;
     let _watching = within(connection.subscribe("a:1")).await.unwrap().unwrap();
     assert_eq!(call(connection, "lose").await, "found");
-    let asking = async {
-        while call(connection, "subscribed").await != "1 2" {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(asking).await;
+    poll_until(async || call(connection, "subscribed").await == "1 2").await;
     within(connection.close()).await;
 }

@@ -11,7 +11,7 @@ use trunkline::item::ItemKind;
 use trunkline::registry::Registry;
 
 use crate::support::file_driven_server::{
-    Attentive, Folder, call, config, converse, options, params, until_state, within,
+    Attentive, Folder, call, config, converse, options, params, poll_until, until_state, within,
 };
 
 /// A server that announces a change with every list is not listed for ever, and no caller waits for
@@ -83,9 +83,7 @@ async fn server_with_closed_stdin_is_distinguished_from_a_slow_one() {
     let deaf = connection.request("tools/call", params("deaf", &json!({})));
     let (first, second) = within(async {
         tokio::join!(deaf, async {
-            while folder.called("deaf") == 0 {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+            poll_until(async || folder.called("deaf") > 0).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             connection.request("tools/call", params("started", &json!({}))).await
         })

@@ -14,7 +14,7 @@ use trunkline::principal::Requester;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Folder, call, config, options, params, until_state, within,
+    Folder, call, config, options, params, poll_until, until_state, within,
 };
 
 /// Connects to a server that announces changes of its resources.
@@ -52,12 +52,7 @@ async fn held(connection: &Connection, uri: &str) -> ResourceSubscription {
 
 /// Waits until the server reports these subscriptions.
 async fn until_watched(connection: &Connection, expected: &str) {
-    let asking = async {
-        while call(connection, "watched").await != expected {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(asking).await;
+    poll_until(async || call(connection, "watched").await == expected).await;
 }
 
 async fn touch(connection: &Connection, uri: &str) {
@@ -305,13 +300,11 @@ async fn task_is_subscribed_while_a_handle_exists() {
     let declared = &with_task["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert!(declared["elicitation"].is_object(), "what else is declared stays: {declared}");
     drop(task);
-    let is_left = async {
-        let asks = |it: &Value| it["notifications"].get("taskIds").is_some();
-        while heard(&folder, "subscriptions/listen").last().is_none_or(asks) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(is_left).await;
+    let has_task = |it: &Value| it["notifications"].get("taskIds").is_some();
+    poll_until(async || {
+        heard(&folder, "subscriptions/listen").last().is_some_and(|it| !has_task(it))
+    })
+    .await;
     drop(resource);
     within(connection.close()).await;
 }

@@ -12,7 +12,7 @@ use trunkline_testkit::peers;
 
 use crate::resource_subscriptions::{announcing, heard};
 use crate::support::file_driven_server::{
-    Attentive, Folder, call, converse, options, params, text_of, within,
+    Attentive, Folder, call, converse, options, params, poll_until, text_of, within,
 };
 
 /// A handler that records that it was blocked.
@@ -137,17 +137,13 @@ async fn timeout_resumes_when_the_server_request_is_cancelled() {
 
 /// The response that the server received to its request outside calls.
 async fn answer_to_roots(folder: &Folder) -> Value {
-    let waiting = async {
-        loop {
-            let text = std::fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
-            let mut messages = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-            if let Some(answer) = messages.find(|message: &Value| message["id"] == "r") {
-                return answer;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+    let answer = || {
+        let text = std::fs::read_to_string(folder.path().join("heard")).unwrap_or_default();
+        let mut messages = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        messages.find(|message: &Value| message["id"] == "r")
     };
-    within(waiting).await
+    poll_until(async || answer().is_some()).await;
+    answer().unwrap()
 }
 
 #[tokio::test]

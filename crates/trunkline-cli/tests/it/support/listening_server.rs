@@ -5,14 +5,11 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use trunkline_testkit::peers;
 
-use crate::support::program::Folder;
-
-/// How long a server may take until it listens, on a busy machine.
-const LONGEST_START: Duration = Duration::from_secs(60);
+use super::program::Folder;
+use super::wait::{LONGEST_START, wait_until};
 
 /// A process that listens, and ends with the test.
 pub(crate) struct Listening {
@@ -131,9 +128,6 @@ pub(crate) fn free_port() -> u16 {
 }
 
 fn wait_for(port: u16) {
-    let deadline = Instant::now() + LONGEST_START;
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < deadline, "no listener on port {port}");
-        thread::sleep(Duration::from_millis(50));
-    }
+    let condition = format!("port {port} has a listener");
+    wait_until(&condition, LONGEST_START, || TcpStream::connect(("127.0.0.1", port)).is_ok());
 }

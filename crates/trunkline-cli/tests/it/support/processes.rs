@@ -4,14 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
-/// How long starting may take on a busy machine.
-pub(crate) const LONGEST_START: Duration = Duration::from_secs(60);
-
-/// How long ending may take: a server that ignores SIGTERM gets five seconds.
-pub(crate) const LONGEST_END: Duration = Duration::from_secs(15);
+use super::wait::is_met_within;
+pub(crate) use super::wait::{LONGEST_END, LONGEST_START, wait_until};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -84,23 +79,14 @@ pub(crate) fn send(signal: &str, process: u32) {
     assert!(status.unwrap().success());
 }
 
-pub(crate) fn wait_until(what: &str, longest: Duration, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + longest;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited {longest:?} in vain until {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// Waits until no process with the marker is left.
 pub(crate) fn wait_until_gone(marker: &str) {
-    let deadline = Instant::now() + LONGEST_END;
-    loop {
-        let left = marked(marker);
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "left after {LONGEST_END:?}: {left:#?}");
-        thread::sleep(Duration::from_millis(20));
+    let mut left = Vec::new();
+    let is_gone = || {
+        left = marked(marker);
+        left.is_empty()
+    };
+    if !is_met_within(LONGEST_END, is_gone) {
+        panic!("left after {LONGEST_END:?}: {left:#?}");
     }
 }

@@ -11,7 +11,7 @@ use trunkline::protocol::meta::UNTRUSTED;
 use trunkline::view::DescriptionStyle;
 
 use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};
-use crate::support::file_driven_server::{Folder, params, within};
+use crate::support::file_driven_server::{Folder, params, poll_until, within};
 
 /// A directory whose server has another tool, `say`, with this result.
 fn saying(result: &str) -> Folder {
@@ -164,12 +164,7 @@ async fn calls_wait_for_their_slot() {
     drop(first);
     assert_eq!(second.await.unwrap().text(), "1");
     // The cancellation may be sent after the other call.
-    within(async {
-        while folder.asked("notifications/cancelled") < 1 {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    poll_until(async || folder.asked("notifications/cancelled") > 0).await;
     within(host.shutdown()).await;
 }
 

@@ -1,10 +1,7 @@
 //! Views older than the current state: a call runs the tool that was shown, or fails.
 
-use std::time::Duration;
-
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 use trunkline::call::{CallErrorKind, CallOptions, ClientContext};
 use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest, State};
 use trunkline::host::{Host, HostOptions};
@@ -16,7 +13,7 @@ use trunkline::registry::Registry;
 use trunkline::view::View;
 
 use super::{call, call_with, configuration, gather, host_of, host_with, tools, until_there, view};
-use crate::support::file_driven_server::{Folder, options, within};
+use crate::support::file_driven_server::{Folder, options, poll_until, within};
 
 async fn call_in(host: &Host, view: &View, tool: &str) -> Result<String, String> {
     let arguments = Raw::from_value(&json!({}));
@@ -144,12 +141,7 @@ async fn a_tool_that_has_changed_between_two_rounds_does_not_run() {
     let host = host_of(&json!({ "s": folder.server("modern", &json!({})) }));
     gather(&host, &[ItemKind::Tool]).await;
     // Changes are announced to subscribers only.
-    within(async {
-        while folder.asked("subscriptions/listen") == 0 {
-            sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    poll_until(async || folder.asked("subscriptions/listen") > 0).await;
     let slow = Slow { host: &host, folder: &folder };
     let options = CallOptions { handler: &slow, ..CallOptions::default() };
     let refused = call_with(&host, "s_ask", &json!({}), options).await.unwrap_err();

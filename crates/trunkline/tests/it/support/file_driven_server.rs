@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{
     CallHandler, ChildOptions, Connection, ConnectionOptions, HandlerFuture, HttpOptions,
@@ -18,6 +18,8 @@ use trunkline_testkit::peers;
 
 /// Time limit for all waits, far above their usual duration.
 const LONGEST: Duration = Duration::from_secs(60);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A directory that is removed on drop.
 pub(crate) struct Folder(PathBuf);
@@ -146,6 +148,16 @@ pub(crate) async fn until_state(connection: &Connection, state: State) -> Status
 /// Awaits a future, with a time limit.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(LONGEST, future).await.expect("it takes too long")
+}
+
+/// Polls until a condition without a signal of its own is met.
+pub(crate) async fn poll_until(mut is_so: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !is_so().await {
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    within(polling).await;
 }
 
 /// A handler that records notifications, and responds with a prepared value.
