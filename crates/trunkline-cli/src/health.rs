@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_said_once_and_so_is_its_end() {
+    fn failure_and_recovery_are_reported_once() {
         let server = server(r#"{ "command": "x" }"#);
         let mut failures = Failures::default();
         assert_eq!(failures.news(&server, &ready()), None, "no failure was reported before");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nothing_more_is_tried_is_said_and_nothing_without_end() {
+    fn last_attempt_is_reported_and_reports_are_bounded() {
         let server = server(r#"{ "command": "x", "restart": "on-failure" }"#);
         let mut failures = Failures::default();
         let next_attempt = Some(Instant::now());

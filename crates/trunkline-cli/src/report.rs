@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deep_does_not_take_more_room_than_it_may() {
+    fn deep_values_are_printed_within_the_limit() {
         let text = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
         assert!(indented(&Raw::from_text(&text).unwrap()).len() < 10_000_000);
     }

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_tokens_are_read_back() {
         let scope = Scope {
             agent: Some("reader".to_owned()),
             bundles: vec!["b".to_owned()],
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_and_nothing_secret() {
+    fn all_mistakes_are_reported_without_secrets() {
         let wrong = json!({ "tokens": {
             "a": { "digest": "trunkline_secret" },
             "b": { "digets": DIGEST_OF_ANN, "access": "readonly" },

@@ -109,7 +109,7 @@ mod tests {
     use crate::client::channel::OutboundChannel;
 
     #[tokio::test]
-    async fn a_question_is_open_until_nobody_waits_for_its_answer() {
+    async fn server_request_is_open_while_a_receiver_waits() {
         let (outlet, _) = bounded(1);
         let (inputs, mut incoming) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));

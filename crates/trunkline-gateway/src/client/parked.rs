@@ -381,7 +381,7 @@ mod tests {
 
     /// CON-8: stored results of abandoned calls are limited.
     #[tokio::test]
-    async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
+    async fn finished_parked_calls_are_bounded_and_the_oldest_are_evicted() {
         let parked = Arc::new(ParkedCalls::new(LONGEST_WAIT, 2500));
         let mut numbers = Vec::new();
         for _ in 0..4 {

@@ -304,7 +304,7 @@ mod tests {
 
     /// A host that served one pair of streams after another leaked a task and 100 KiB for each.
     #[tokio::test]
-    async fn nothing_is_left_of_a_gateway_whose_streams_have_ended() {
+    async fn gateway_is_freed_when_its_streams_have_ended() {
         let loaded = config::parse("mcp.json", "{}");
         let child = ChildOptions::from_environment(std::iter::empty());
         let options =

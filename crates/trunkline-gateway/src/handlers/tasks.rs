@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_a_task_says_which_tool_was_called() {
+    fn task_id_names_the_called_tool() {
         let (codec, server) = (StateCodec::new(), ServerName::new("x").unwrap());
         let tasks = TaskCodec { codec: &codec, owner: "ann".to_owned() };
         let said = Raw::from_text(r#"{"taskId":"7\n8"}"#).unwrap();

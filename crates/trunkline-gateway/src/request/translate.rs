@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
+    fn modern_result_gets_a_result_type_and_no_other_change() {
         let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
         let seen = result(Era::Modern, RelayMethod::Call, &sent).into_raw();
         assert!(seen.text().starts_with(
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_client_gets_what_its_revision_knows() {
+    fn legacy_result_keeps_only_known_members() {
         let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
         let legacy = |sent| result(Era::Legacy, RelayMethod::Call, sent).into_raw();
         assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_that_is_needed_first_is_asked_for() {
+    fn url_elicitation_error_becomes_an_input_request() {
         let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
         let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
         let refused =
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_lose_only_what_the_generation_does_not_know() {
+    fn definitions_lose_only_members_unknown_to_the_era() {
         let tool = raw(r#"{"name":"a","execution":{"taskSupport":"optional"},"x":1}"#);
         assert_eq!(definition(Era::Modern, tool.clone()).text(), r#"{"name":"a","x":1}"#);
         assert_eq!(definition(Era::Legacy, tool.clone()), tool);
