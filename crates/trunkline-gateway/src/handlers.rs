@@ -1,5 +1,6 @@
 //! Handlers of the protocol's methods, all on one shared `Gateway`.
 
+pub(crate) mod errors;
 pub(crate) mod availability;
 pub(crate) mod discover;
 pub(crate) mod list_cache;

@@ -16,6 +16,7 @@ use trunkline::protocol::{Era, is_mcp_method};
 use trunkline::view::{ResourceRoute, View};
 
 use super::discover;
+use super::errors::{FailedRequest, Failure};
 use super::list_cache::ListCache;
 use crate::changes::{
     ChangeHub, ListKinds, LogSink, NotificationSource, ResourceSubscriptions, TaskGuard,
@@ -238,13 +239,9 @@ impl Gateway {
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::ParsedResult::from_outcome(&outcome)
                 .for_client(asking.era(), RelayMethod::Call)),
-            Err(error) => match error.refusal() {
-                Some(refusal) => {
-                    translate::error(&asking.client, RelayMethod::Call, params, refusal)
-                        .map(ResultBody::from)
-                }
-                None => Err(translate::call_error(&error)),
-            },
+            Err(error) => {
+                FailedRequest::custom(&asking.client, params).response(&Failure::from(&error))
+            }
         }
     }
 }

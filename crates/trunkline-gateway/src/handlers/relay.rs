@@ -2,29 +2,30 @@
 
 use std::sync::Arc;
 
-use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
+use trunkline::call::{self, CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::config::Share;
 use trunkline::connection::InputRequired;
 use trunkline::host::{RelayMethod, ResolvedRequest, TaskOrigin};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
-use trunkline::protocol::{Era, code, meta};
+use trunkline::protocol::{Era, meta};
 use trunkline::view::View;
 
+use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::mrtr::own_state;
 use super::route_fallback::owners;
-use super::tasks::{TaskCodec, unknown_task};
+use super::tasks::TaskCodec;
 use crate::changes::{NotificationSource, resubscribe};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
 use crate::client::input_queue::InputQueue;
 use crate::client::parked::ParkedCall;
-use crate::request::errors::{invalid, missing_capability};
-use crate::request::incoming::{ClientProfile, IncomingRequest};
+use crate::request::errors::missing_capability;
+use crate::request::incoming::IncomingRequest;
 use crate::request::param_headers;
-use crate::request::response::{ResultBody, RpcResult};
+use crate::request::response::RpcResult;
 use crate::request::translate::{self, ParsedResult};
 use crate::routing::dedicated::{DedicatedCall, begin_call};
 
@@ -165,13 +166,11 @@ impl Gateway {
                 self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
-                if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
-                    return down.answer(caller.era(), relay_method);
-                }
-                match handler.declined() {
-                    Some(unable) => declined_response(server, relay_method, unable),
-                    None => self.error_response(&caller.client, relay_method, params, &error),
-                }
+                let request = (relay_method, params);
+                let down = self.down_owner(view, request, &error);
+                let declined = || Some(Failure::declined(server, handler.declined()?));
+                let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
+                FailedRequest::item(&caller.client, request).response(&failure)
             }
         }
     }
@@ -262,40 +261,6 @@ impl Gateway {
         }
     }
 
-    /// The response to a request that failed.
-    pub(crate) fn error_response(
-        &self,
-        client: &ClientProfile,
-        relay_method: RelayMethod,
-        params: &Raw,
-        error: &CallError,
-    ) -> RpcResult {
-        let era = client.era;
-        if let Some(refusal) = error.refusal() {
-            let outcome = translate::error(client, relay_method, params, refusal);
-            return outcome.map(|result| translate::result(era, relay_method, &result));
-        }
-        match error.kind() {
-            CallErrorKind::BadArguments => Err(invalid(&error.to_string())),
-            CallErrorKind::Unknown => {
-                let words = match error.hint() {
-                    Some(hint) => format!("{error}; to change that: {hint}"),
-                    None => error.to_string(),
-                };
-                let error = invalid(&words);
-                let error = match params.get("uri") {
-                    Some(uri) => error.with_data(&Raw::empty_object().with("uri", &uri)),
-                    None => error,
-                };
-                translate::error(client, relay_method, params, &error).map(ResultBody::from)
-            }
-            _ if relay_method == RelayMethod::Call => {
-                Ok(translate::result(era, relay_method, &error.to_result()))
-            }
-            _ => Err(translate::call_error(error)),
-        }
-    }
-
     /// Relays a request about a task.
     pub(crate) async fn relay_task(
         self: &Arc<Self>,
@@ -327,11 +292,9 @@ impl Gateway {
                 let result = tasks.with_sealed_id(task.origin(), &outcome.result);
                 Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
             }
-            Err(error) if error.kind() == CallErrorKind::Unknown => Err(unknown_task()),
-            Err(error) => match error.refusal() {
-                Some(refusal) => Err(refusal.clone()),
-                None => Err(translate::call_error(&error)),
-            },
+            Err(error) => {
+                FailedRequest::task(&caller.client, params).response(&Failure::from(&error))
+            }
         }
     }
 
@@ -384,22 +347,6 @@ fn may_exist_after_refresh(found: &Result<ResolvedRequest<'_>, CallError>) -> bo
             matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
         }
     }
-}
-
-/// The response to a legacy client that does not support the server request of its call.
-fn declined_response(
-    server: Option<&ServerName>,
-    relay_method: RelayMethod,
-    unable: &RpcError,
-) -> RpcResult {
-    let server = server.map(ServerName::as_str).unwrap_or_default();
-    let words = format!("server `{server}` has a question, and {}", unable.message());
-    if relay_method == RelayMethod::Call {
-        let result = NoResult::Failed.result(&words, false);
-        return Ok(translate::result(Era::Legacy, relay_method, &result));
-    }
-    let data = Raw::from_value(&serde_json::json!({ "retry": false }));
-    Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
 }
 
 /// The lists that may contain the item of a request.

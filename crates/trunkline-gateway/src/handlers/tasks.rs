@@ -6,7 +6,7 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 
 use crate::client::state_codec::{SealContext, StateCodec};
-use crate::request::errors::invalid;
+use crate::request::errors::unknown_task;
 
 /// Member with the task ID.
 const KEY: &str = "taskId";
@@ -71,11 +71,6 @@ impl TaskCodec<'_> {
     pub(crate) fn upstream_params(&self, params: &Raw, task: &SealedTask) -> Raw {
         params.with(KEY, &Raw::from_string(&task.own))
     }
-}
-
-/// The error for a task that the client does not have.
-pub(crate) fn unknown_task() -> RpcError {
-    invalid("there is no such task")
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use crate::access::budget::UnreadMessages;
 use crate::access::scope::CallerIdentity;
 use crate::client::caller::{Caller, Lease, requester_without_session};
 use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
+use crate::request::errors::unknown_token;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
 use crate::request::response::RpcResult;
@@ -92,8 +93,7 @@ fn admission(
     if &*incoming.method != "subscriptions/listen" {
         return Ok(Lease::Request);
     }
-    let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
-    state.guard.admission(headers).ok_or_else(gone)
+    state.guard.admission(headers).ok_or_else(unknown_token)
 }
 
 /// A modern request that is being handled. Dropping it cancels it.
