@@ -24,8 +24,9 @@ use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
-use crate::handlers::discover;
-use crate::handlers::gateway::{Gateway, cancelled_id};
+use crate::handlers::gateway::Gateway;
+use crate::handlers::notify::cancelled_id;
+use crate::handlers::{discover, dispatch};
 use crate::options::Limits;
 use crate::request::errors::{
     duplicate_id, error_message, handler_panicked, no_session, require_modern, too_long,
@@ -297,7 +298,7 @@ impl StdioClient {
             outlet.room().await;
             let answer = match (&*incoming.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
-                _ => gateway.answer(caller, incoming).await,
+                _ => dispatch::handle(gateway, caller, incoming).await,
             };
             drop(held);
             outlet.send(ResponseLine::of(&id, answer)).await;

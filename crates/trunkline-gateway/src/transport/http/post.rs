@@ -25,8 +25,8 @@ use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
 use crate::client::session::InFlightRequest;
-use crate::handlers::discover;
-use crate::handlers::gateway::cancelled_id;
+use crate::handlers::notify::cancelled_id;
+use crate::handlers::{discover, dispatch};
 use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::response::RpcResult;
@@ -223,7 +223,8 @@ async fn legacy(
         path: incoming.path.clone(),
         ..caller_of(session, outlet, running.cancel_params())
     };
-    let answering: LegacyFuture = Box::pin(Arc::clone(&state.gateway).answer(caller, incoming));
+    let answering: LegacyFuture =
+        Box::pin(dispatch::handle(Arc::clone(&state.gateway), caller, incoming));
     let mut work = LegacyExchange { going_on: Some((answering, running)), inbox, last: None };
     let first = tokio::select! {
         biased;
