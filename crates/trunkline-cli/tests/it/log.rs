@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
 use crate::support::gateway::INITIALIZE;
-use crate::support::run::Folder;
+use crate::support::program::Folder;
 
 const SECRET: &str = "hunter22-correct-horse";
 
