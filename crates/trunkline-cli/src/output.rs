@@ -1,0 +1,6 @@
+//! Standard output and standard error, problem reports, and exit codes.
+
+pub(crate) mod stdio;
+pub(crate) mod terminal;
+pub(crate) mod report;
+pub(crate) mod exit;
