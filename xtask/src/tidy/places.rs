@@ -62,7 +62,7 @@ const PLACES: &[Place] = &[
     Place {
         what: "the terminal",
         within: KEPT_CLEAN,
-        homes: &["crates/trunkline-cli/src/terminal.rs"],
+        homes: &["crates/trunkline-cli/src/output/terminal.rs"],
         names: &[
             "print!",
             "println!",
@@ -176,12 +176,12 @@ mod tests {
         let environment = "fn f() { std::env::var(\"A\"); }";
         let terminal = "fn f() { println!(); }";
         assert!(problems("crates/trunkline-cli/src/environment.rs", environment).is_empty());
-        assert!(problems("crates/trunkline-cli/src/terminal.rs", terminal).is_empty());
-        assert_eq!(problems("crates/trunkline-cli/src/terminal.rs", environment).len(), 1);
+        assert!(problems("crates/trunkline-cli/src/output/terminal.rs", terminal).is_empty());
+        assert_eq!(problems("crates/trunkline-cli/src/output/terminal.rs", environment).len(), 1);
         assert_eq!(
             problems("crates/trunkline-cli/src/main.rs", terminal),
             ["crates/trunkline-cli/src/main.rs:1: `println!` touches the terminal; \
-              only crates/trunkline-cli/src/terminal.rs may; take the value as an argument"]
+              only crates/trunkline-cli/src/output/terminal.rs may; take the value as an argument"]
         );
     }
 

@@ -15,7 +15,7 @@ use trunkline_gateway::{Scope, Token, Tokens};
 
 use crate::arguments::quoted;
 use crate::environment::{PrivateFile, ProcessEnv};
-use crate::terminal::Terminal;
+use crate::output::terminal::Terminal;
 use unique_keys::UniqueKeys;
 
 /// All values of `access`.

@@ -10,9 +10,9 @@ use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::policy::UnknownCaller;
 
+use super::report;
+use super::terminal::Terminal;
 use crate::arguments::Format;
-use crate::report;
-use crate::terminal::Terminal;
 
 /// The result of a command that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

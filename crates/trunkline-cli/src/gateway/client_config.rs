@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use trunkline::config::{Config, escape_control};
 
-use crate::load::Agents;
+use crate::config::load::Agents;
 
 /// The agents and bundles that have an endpoint of their own.
 pub(crate) struct ClientEndpoints {

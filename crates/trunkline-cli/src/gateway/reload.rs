@@ -11,13 +11,13 @@ use trunkline::name::ServerName;
 use trunkline::registry::ReloadSummary;
 use trunkline_gateway::Tokens;
 
-use crate::consent;
+use super::tokens::{self, TokenFile};
+use crate::config::consent;
+use crate::config::load::{Agents, UNANSWERED, load_through};
 use crate::environment::{PrivateFile, ProcessEnv, WatchedFiles, answered, wait};
-use crate::load::{Agents, UNANSWERED, load_through};
-use crate::report::{self, plural};
+use crate::output::report::{self, plural};
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
-use crate::tokens::{self, TokenFile};
 
 /// Interval of checking the files.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -15,11 +15,11 @@ use trunkline::name::{ServerName, qualified_uri};
 use trunkline::policy::{Reason, Toggle, Visibility};
 use trunkline::view::{RouteError, View};
 
+use super::caller::CallerOptions;
+use super::command_host::{CommandHost, report_failures};
 use crate::arguments::quoted;
-use crate::caller::CallerOptions;
-use crate::command_host::{CommandHost, report_failures};
-use crate::exit::{Failure, FailureKind};
-use crate::terminal::Terminal;
+use crate::output::exit::{Failure, FailureKind};
+use crate::output::terminal::Terminal;
 
 /// Limit of servers named in one message.
 const MAX_NAMED: usize = 3;

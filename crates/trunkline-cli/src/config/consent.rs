@@ -10,12 +10,12 @@ use trunkline::config::{
     Origin, Resolver as _, Use, UsedFile, env_file_names, escape_control,
 };
 
+use super::load::{self, Agents, load_waiting};
 use crate::arguments::quoted;
 use crate::environment::{OutsideFile, ProcessEnv, TrustedFile, TrustedUse, wait};
-use crate::load::{self, Agents, load_waiting};
-use crate::report::plural;
+use crate::output::report::plural;
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
 
 /// Limit of variable names of an `envFile` that are shown; the rest is counted.
 const MAX_VARIABLE_NAMES: usize = 20;

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::terminal;
+use super::terminal;
 
 /// Lines that wait to be written.
 const MAX_LINES: usize = 4096;

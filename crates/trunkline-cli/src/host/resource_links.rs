@@ -9,7 +9,7 @@ use trunkline::content::rewrite_uris;
 use trunkline::host::WaitFor;
 use trunkline::name::{parse_qualified_uri, qualified_uri};
 
-use crate::command_host::CommandHost;
+use super::command_host::CommandHost;
 use crate::environment::ProcessEnv;
 
 const ADDRESSED: [ItemKind; 2] = [ItemKind::Resource, ItemKind::ResourceTemplate];

@@ -12,7 +12,7 @@ use trunkline::name::ServerName;
 use trunkline::policy::CallerSpec;
 use trunkline::view::{UnmatchedListEntry, UnmatchedName};
 
-use crate::terminal::Terminal;
+use crate::output::terminal::Terminal;
 
 /// Limit of reported names: enough to recognize the mistake in the rest.
 const MAX_REPORTED: usize = 100;

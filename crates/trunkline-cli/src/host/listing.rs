@@ -13,14 +13,15 @@ use trunkline::name::ServerName;
 use trunkline::policy::{CallerSpec, Reason, Rule};
 use trunkline::view::{DescriptionStyle, UnmatchedName, View};
 
+use super::caller::CallerOptions;
+use super::command_host::{CommandHost, ProblemDetail, with_host};
+use super::unmatched;
 use crate::arguments::{Format, ListArguments, quoted};
-use crate::caller::CallerOptions;
-use crate::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, FailureKind, Outcome};
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::{report, unmatched};
 
 /// A list of the items that a caller sees.
 pub(crate) struct ListCommand<'v> {

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use trunkline::config::{ColorStyle, escape_control, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
+use super::stdio;
 use crate::settings::{Colors, Settings, Verbosity};
-use crate::stdio;
 
 /// Writes results and messages.
 pub(crate) struct Terminal {

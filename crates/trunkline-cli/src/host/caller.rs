@@ -10,7 +10,7 @@ use trunkline::policy::Toggles;
 
 use crate::arguments::CallerArguments;
 use crate::environment::{ProcessEnv, wait};
-use crate::exit::{Failure, FailureKind};
+use crate::output::exit::{Failure, FailureKind};
 use crate::settings::Settings;
 
 /// The caller that a command acts for.

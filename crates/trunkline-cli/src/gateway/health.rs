@@ -9,9 +9,10 @@ use trunkline::connection::{State, Status};
 use trunkline::host::{DedicatedServerFailure, Host};
 use trunkline::name::ServerName;
 
-use crate::terminal::Terminal;
-use crate::unmatched::UnmatchedNames;
-use crate::{command_host, report};
+use crate::host::command_host;
+use crate::host::unmatched::UnmatchedNames;
+use crate::output::report;
+use crate::output::terminal::Terminal;
 
 /// Lines of a server's stderr that are shown; `trunkline status --format json` has more.
 const MAX_LINES: usize = 3;

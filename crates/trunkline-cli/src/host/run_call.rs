@@ -11,15 +11,15 @@ use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 
+use super::command_host::CommandHost;
+use super::resolve::TimeLimit;
+use super::resource_links::with_readable_links;
 use crate::arguments::{Format, TimeoutArguments};
-use crate::command_host::CommandHost;
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, FailureKind, Outcome};
-use crate::report;
-use crate::resolve::TimeLimit;
-use crate::resource_links::with_readable_links;
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
 
 /// Characters of a progress message from the server: it shares a line with ours.
 const MAX_PROGRESS: usize = 60;

@@ -18,13 +18,14 @@ use trunkline::name::ServerName;
 use trunkline::policy::{CallerSpec, Disclosure, Toggle, UnknownCaller};
 use trunkline::view::View;
 
-use crate::caller::CallerOptions;
+use super::caller::CallerOptions;
+use crate::config::consent;
+use crate::config::load::Agents;
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, FailureKind, Outcome};
-use crate::load::Agents;
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::{consent, report};
 
 const CHECK_SAYS: &str = "`trunkline check` says which";
 

@@ -9,7 +9,7 @@ use trunkline::config::{
 use trunkline::connection::ChildOptions;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::report;
+use crate::output::report;
 use crate::settings::Verbosity;
 
 /// Settings that exist for all servers, and for each server.

@@ -12,9 +12,9 @@ use trunkline::config::{
 };
 use trunkline::connection::MAX_MESSAGE_BYTES;
 
+use super::load::UNANSWERED;
+use super::nested_command::{config_argument, trunkline_arguments};
 use crate::environment::{ProcessEnv, wait};
-use crate::load::UNANSWERED;
-use crate::nested_command::{config_argument, trunkline_arguments};
 
 /// Adds all problems of a configuration in this environment to its diagnostics.
 pub(crate) fn inspected(
