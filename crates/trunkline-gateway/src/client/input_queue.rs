@@ -1,9 +1,12 @@
 //! Queue of server requests that a modern client gets as input requests, and responds to by
 //! retrying its call.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde_json::json;
 use tokio::sync::oneshot;
 use trunkline::channel::{Receiver, Sender, bounded};
 use trunkline::connection::ServerRequest;
@@ -12,12 +15,16 @@ use trunkline::name::ServerName;
 
 use super::channel::ClientChannel;
 use crate::request::errors::no_client_response;
+use crate::request::response::RpcResult;
 
 /// Server requests of one call that may be pending.
 const MAX_QUESTIONS: usize = 16;
 
+/// The final result of a call.
+pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
+
 /// Sends the response to a server request.
-pub(crate) type InputSender = oneshot::Sender<Result<Raw, RpcError>>;
+type InputSender = oneshot::Sender<Result<Raw, RpcError>>;
 
 /// The server requests of one call, waiting for its client.
 pub(crate) struct InputQueue {
@@ -49,9 +56,7 @@ impl Drop for OpenInput<'_> {
 }
 
 impl InputQueue {
-    pub(crate) fn new(
-        channel: ClientChannel,
-    ) -> (Arc<Self>, Receiver<(ServerRequest, InputSender)>) {
+    pub(crate) fn new(channel: ClientChannel) -> (Arc<Self>, InputRequests) {
         let (questions, incoming) = bounded(MAX_QUESTIONS);
         let inputs = Self {
             questions,
@@ -60,7 +65,10 @@ impl InputQueue {
             waiting: AtomicUsize::new(0),
             is_in_the_way: AtomicBool::new(false),
         };
-        (Arc::new(inputs), incoming)
+        let queue = Arc::new(inputs);
+        let requests =
+            InputRequests { queue: Arc::clone(&queue), incoming, open: BTreeMap::new(), count: 0 };
+        (queue, requests)
     }
 
     pub(crate) fn channel(&self) -> ClientChannel {
@@ -103,16 +111,85 @@ impl InputQueue {
     }
 }
 
+/// The receiving side of a call's queue: the server requests that the client has to respond to.
+pub(crate) struct InputRequests {
+    pub(crate) queue: Arc<InputQueue>,
+    incoming: Receiver<(ServerRequest, InputSender)>,
+    open: BTreeMap<String, (ServerRequest, InputSender)>,
+    count: u64,
+}
+
+impl InputRequests {
+    /// Runs a call until it completes. `None` if its server needs input of the client first.
+    pub(crate) async fn run(&mut self, call: &mut CallFuture) -> Option<RpcResult> {
+        tokio::select! {
+            biased;
+            outcome = call => Some(outcome),
+            () = self.opened() => None,
+        }
+    }
+
+    /// Waits until a server request is open. Further ones that are queued are opened with it.
+    async fn opened(&mut self) {
+        // Empty after a request that the server has cancelled.
+        while self.open.is_empty() {
+            let request = self.incoming.recv().await;
+            self.add(request);
+            while let Some(request) = self.incoming.try_recv() {
+                self.add(request);
+            }
+        }
+    }
+
+    fn add(&mut self, (request, reply): (ServerRequest, InputSender)) {
+        // The server may have cancelled it.
+        if reply.is_closed() {
+            return;
+        }
+        self.count += 1;
+        self.open.insert(format!("question-{}", self.count), (request, reply));
+    }
+
+    /// Delivers input responses. Returns whether no input request is left. Ignores responses to
+    /// unknown or cancelled requests.
+    pub(crate) fn respond(&mut self, responses: &Raw) -> bool {
+        self.open.retain(|_, (_, reply)| !reply.is_closed());
+        for (key, response) in responses.members() {
+            if let Some((_, reply)) = self.open.remove(&key) {
+                let _ = reply.send(Ok(response));
+            }
+        }
+        self.open.is_empty()
+    }
+
+    /// The open requests as an `InputRequiredResult`.
+    pub(crate) fn to_input_required(&self, state: &str) -> Raw {
+        let mut requests = Raw::empty_object();
+        for (key, (open, _)) in &self.open {
+            let mut request = Raw::empty_object().with("method", &Raw::from_string(&open.method));
+            if let Some(params) = &open.params {
+                request = request.with("params", &params.without("elicitationId"));
+            }
+            requests = requests.with(key, &request);
+        }
+        let result = json!({ "resultType": "input_required", "requestState": state });
+        Raw::from_value(&result).with("inputRequests", &requests)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::client::channel::OutboundChannel;
 
     #[tokio::test]
     async fn server_request_is_open_while_a_receiver_waits() {
         let (outlet, _) = bounded(1);
-        let (inputs, mut incoming) =
+        let (inputs, requests) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
+        let mut incoming = requests.incoming;
         let question = || ServerRequest { method: "roots/list".into(), params: None };
         {
             let mut asking = std::pin::pin!(inputs.ask(question()));
@@ -131,5 +208,27 @@ mod tests {
         };
         assert!(tokio::join!(inputs.ask(question()), answering).0.is_ok());
         assert!(!inputs.has_open_requests());
+    }
+
+    #[tokio::test]
+    async fn a_call_is_interrupted_only_by_a_request_that_is_still_open() {
+        let (outlet, _) = bounded(1);
+        let (queue, mut inputs) =
+            InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
+        let request = || ServerRequest { method: "roots/list".into(), params: None };
+        let mut call: CallFuture = Box::pin(async move {
+            // The server cancels its first request before the client can see it.
+            assert!(queue.ask(request()).now_or_never().is_none());
+            let response = queue.ask(request()).await?;
+            assert!(queue.ask(request()).now_or_never().is_none());
+            Ok(response.into())
+        });
+        assert!(inputs.run(&mut call).await.is_none());
+        let required = inputs.to_input_required("state");
+        assert_eq!(required.get("inputRequests").unwrap().members().len(), 1, "{required}");
+        let responses = Raw::from_text(r#"{"unknown":{},"question-1":{"roots":[]}}"#).unwrap();
+        assert!(inputs.respond(&responses));
+        let result = inputs.run(&mut call).await.unwrap().unwrap();
+        assert_eq!(result.into_raw().text(), r#"{"roots":[]}"#);
     }
 }

@@ -4,21 +4,17 @@
 //! until the client retries with the responses and the sealed ID of the call, or until its wait
 //! limit, which cancels it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::pin::Pin;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tokio::task::JoinSet;
-use trunkline::channel::Receiver;
-use trunkline::connection::ServerRequest;
-use trunkline::message::{Raw, RpcError};
+use trunkline::message::RpcError;
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};
 
-use super::input_queue::{InputQueue, InputSender};
+use super::input_queue::{CallFuture, InputRequests};
 use crate::request::errors::{call_lost, invalid, too_many_parked_calls};
 use crate::request::response::RpcResult;
 
@@ -30,16 +26,10 @@ const LONGEST_IN_THE_WAY: Duration = Duration::from_secs(120);
 /// evicted; a new call of that principal itself is refused.
 const MAX_PARKED: usize = 1000;
 
-/// The final result of a call.
-pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
-
-/// A call with the state needed to resume it.
+/// A call that waits for its client, with the state needed to resume it.
 pub(crate) struct ParkedCall {
-    pub(crate) call: CallFuture,
-    pub(crate) inputs: Arc<InputQueue>,
-    incoming: Receiver<(ServerRequest, InputSender)>,
-    open: BTreeMap<String, (ServerRequest, InputSender)>,
-    count: u64,
+    call: CallFuture,
+    pub(crate) inputs: InputRequests,
     /// The stored result, if the call runs detached.
     left: Option<Arc<StoredResult>>,
 }
@@ -82,39 +72,15 @@ impl StoredResult {
     }
 }
 
-/// Outcome of advancing a parked call.
-pub(crate) enum CallProgress {
-    /// The server responded.
-    Over(RpcResult),
-    /// The server needs input of the client first.
-    Asks(ParkedCall),
-}
-
 impl ParkedCall {
-    pub(crate) fn new(
-        call: CallFuture,
-        inputs: Arc<InputQueue>,
-        incoming: Receiver<(ServerRequest, InputSender)>,
-    ) -> Self {
-        Self { call, inputs, incoming, open: BTreeMap::new(), count: 0, left: None }
+    /// A call to park, with the open server requests that it waits for.
+    pub(crate) fn new(call: CallFuture, inputs: InputRequests) -> Self {
+        Self { call, inputs, left: None }
     }
 
-    /// Runs the call until it completes or needs input.
-    pub(crate) async fn advance(mut self) -> CallProgress {
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut self.call => return CallProgress::Over(outcome),
-                question = self.incoming.recv() => self.add_request(question),
-            }
-            while let Some(question) = self.incoming.try_recv() {
-                self.add_request(question);
-            }
-            // Empty if the server cancelled all of its requests.
-            if !self.open.is_empty() {
-                return CallProgress::Asks(self);
-            }
-        }
+    /// Continues the call. `None` if the server needs input of the client again.
+    pub(crate) async fn resume(&mut self) -> Option<RpcResult> {
+        self.inputs.run(&mut self.call).await
     }
 
     /// Runs the call in a task of its own while it waits for its client: its timeouts run, and its
@@ -138,42 +104,6 @@ impl ParkedCall {
             going_on.join_next().await;
             left.respond().unwrap_or_else(|| Err(call_lost()))
         });
-    }
-
-    fn add_request(&mut self, (question, reply): (ServerRequest, InputSender)) {
-        // The server may have cancelled it.
-        if reply.is_closed() {
-            return;
-        }
-        self.count += 1;
-        self.open.insert(format!("question-{}", self.count), (question, reply));
-    }
-
-    /// Delivers input responses. Returns whether no input request is left. Ignores responses to
-    /// unknown or cancelled requests.
-    pub(crate) fn take(&mut self, answers: &Raw) -> bool {
-        self.open.retain(|_, (_, reply)| !reply.is_closed());
-        for (key, answer) in answers.members() {
-            if let Some((_, reply)) = self.open.remove(&key) {
-                let _ = reply.send(Ok(answer));
-            }
-        }
-        self.open.is_empty()
-    }
-
-    /// The open requests as an `InputRequiredResult`.
-    pub(crate) fn to_input_required(&self, state: &str) -> Raw {
-        let mut requests = Raw::empty_object();
-        for (key, (question, _)) in &self.open {
-            let mut request =
-                Raw::empty_object().with("method", &Raw::from_string(&question.method));
-            if let Some(params) = &question.params {
-                request = request.with("params", &params.without("elicitationId"));
-            }
-            requests = requests.with(key, &request);
-        }
-        let result = json!({ "resultType": "input_required", "requestState": state });
-        Raw::from_value(&result).with("inputRequests", &requests)
     }
 }
 
@@ -218,7 +148,7 @@ struct ParkedEntry {
 impl ParkedEntry {
     /// The wait limit, given that of calls that do not block others.
     fn longest(&self, longest: Duration) -> Duration {
-        let is_in_the_way = self.call.inputs.is_in_the_way.load(Ordering::Relaxed);
+        let is_in_the_way = self.call.inputs.queue.is_in_the_way.load(Ordering::Relaxed);
         if is_in_the_way { longest.min(LONGEST_IN_THE_WAY) } else { longest }
     }
 
@@ -267,7 +197,7 @@ impl ParkedCalls {
         if is_full && evicted.is_none() {
             return Err(too_many_parked_calls());
         }
-        call.inputs.is_in_the_way.store(false, Ordering::Relaxed);
+        call.inputs.queue.is_in_the_way.store(false, Ordering::Relaxed);
         let (principal, since) = (principal.clone(), Instant::now());
         calls.waiting.insert(number, ParkedEntry { call, principal, since });
         // Dropping a call runs code that may lock the table.
@@ -309,8 +239,8 @@ impl ParkedCalls {
     /// Shortens the waits of calls that block server requests of a shared server.
     pub(crate) fn shorten_waits(&self, server: &ServerName) {
         let calls = self.lock();
-        let desks = calls.waiting.values().map(|waiting| &waiting.call.inputs);
-        desks
+        let queues = calls.waiting.values().map(|waiting| &waiting.call.inputs.queue);
+        queues
             .filter(|inputs| inputs.server.get() == Some(server))
             .for_each(|inputs| inputs.shorten_wait());
     }
@@ -334,10 +264,12 @@ impl ParkedCalls {
 mod tests {
     use tokio::sync::oneshot;
     use trunkline::channel::bounded;
+    use trunkline::message::Raw;
     use trunkline::protocol::code;
 
     use super::*;
     use crate::client::channel::{ClientChannel, OutboundChannel};
+    use crate::client::input_queue::InputQueue;
     use crate::request::response::MAX_KEPT_OF_ALL;
 
     const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -351,8 +283,7 @@ mod tests {
 
     fn waiting() -> (ParkedCall, oneshot::Receiver<()>) {
         let (outlet, _) = bounded(1);
-        let (inputs, incoming) =
-            InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
+        let (_, inputs) = InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let (dropped, is_dropped) = oneshot::channel();
         let told = Told(dropped);
         let call: CallFuture = Box::pin(async move {
@@ -360,7 +291,7 @@ mod tests {
             drop(told.0);
             Ok(Raw::empty_object().into())
         });
-        (ParkedCall::new(call, inputs, incoming), is_dropped)
+        (ParkedCall::new(call, inputs), is_dropped)
     }
 
     #[test]
@@ -383,11 +314,10 @@ mod tests {
         let mut numbers = Vec::new();
         for _ in 0..4 {
             let (outlet, _) = bounded(1);
-            let (inputs, incoming) =
-                InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
+            let (_, inputs) = InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
             let long = Raw::from_string(&"x".repeat(1000));
             let call = Box::pin(async move { Ok(Raw::empty_object().with("text", &long).into()) });
-            let mut call = ParkedCall::new(call, inputs, incoming);
+            let mut call = ParkedCall::new(call, inputs);
             call.detach(&parked);
             let left = call.left.clone().unwrap();
             let number = parked.next_id();
@@ -399,10 +329,7 @@ mod tests {
         }
         let mut fetched = Vec::new();
         for number in numbers {
-            let CallProgress::Over(answer) = parked.take(number).ok().unwrap().advance().await
-            else {
-                panic!("it is over")
-            };
+            let answer = parked.take(number).ok().unwrap().resume().await.expect("it is over");
             fetched.push(answer.map(|reply| reply.len()));
         }
         let [first, second, third, fourth] = <[_; 4]>::try_from(fetched).unwrap();
@@ -420,7 +347,7 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
         let [mut first, mut second] = [&one, &other].map(|server| {
             let (call, is_dropped) = waiting();
-            call.inputs.set_server(server);
+            call.inputs.queue.set_server(server);
             parked.put(parked.next_id(), &Principal::Anonymous, call).unwrap();
             is_dropped
         });

@@ -12,7 +12,7 @@ use super::errors::{FailedRequest, Failure, StateError};
 use super::gateway::Gateway;
 use crate::client::arguments_digest::ArgumentsDigest;
 use crate::client::caller::Caller;
-use crate::client::parked::{CallProgress, ParkedCall};
+use crate::client::parked::ParkedCall;
 use crate::client::state_codec::{OpenError, SealContext};
 use crate::request::errors::{handler_panicked, shutting_down};
 use crate::request::response::RpcResult;
@@ -34,16 +34,13 @@ const DIGEST_LETTERS: usize = 16;
 const MAX_INLINE_DIGEST_BYTES: usize = 64 * 1024;
 
 impl Gateway {
-    /// Continues a call until the server responds or needs input from the client.
-    pub(crate) async fn drive(&self, caller: &Caller, params: &Raw, call: ParkedCall) -> RpcResult {
-        match call.advance().await {
-            CallProgress::Over(outcome) => outcome,
-            CallProgress::Asks(call) => self.park(caller, params, call).await,
-        }
-    }
-
     /// Parks a call, and returns the `InputRequiredResult`.
-    async fn park(&self, caller: &Caller, params: &Raw, mut call: ParkedCall) -> RpcResult {
+    pub(crate) async fn park(
+        &self,
+        caller: &Caller,
+        params: &Raw,
+        mut call: ParkedCall,
+    ) -> RpcResult {
         let digest = self.arguments_digest(caller, params).await?;
         call.detach(&self.parked);
         let number = self.parked.next_id();
@@ -51,7 +48,7 @@ impl Gateway {
         let uses = SealContext { purpose: PARKED, owner: &owner };
         let holds = Some(self.parked.longest());
         let state = self.codec.seal(&format!("{digest}{number}"), uses, holds);
-        let result = call.to_input_required(&format!("{OURS}{state}"));
+        let result = call.inputs.to_input_required(&format!("{OURS}{state}"));
         self.parked.put(number, &caller.requester().principal, call)?;
         Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
     }
@@ -144,12 +141,14 @@ impl Gateway {
             let request = FailedRequest::item(&caller.client, (relay_method, params));
             return request.response(&Failure::from(&error));
         }
-        call.inputs.set_channel(caller.channel.clone());
-        let answers = params.get("inputResponses").unwrap_or_else(Raw::empty_object);
-        match call.take(&answers) {
-            true => self.drive(caller, params, call).await,
-            false => self.park(caller, params, call).await,
+        call.inputs.queue.set_channel(caller.channel.clone());
+        let responses = params.get("inputResponses").unwrap_or_else(Raw::empty_object);
+        if call.inputs.respond(&responses)
+            && let Some(outcome) = call.resume().await
+        {
+            return outcome;
         }
+        self.park(caller, params, call).await
     }
 
     /// Takes the parked call of a request state.

@@ -18,7 +18,7 @@ use super::route_fallback::owners;
 use super::trace;
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
-use crate::client::input_queue::InputQueue;
+use crate::client::input_queue::{CallFuture, InputQueue};
 use crate::client::parked::ParkedCall;
 use crate::request::incoming::IncomingRequest;
 use crate::request::param_headers;
@@ -52,11 +52,15 @@ impl Gateway {
             },
             None => incoming,
         };
-        let (inputs, questions) = InputQueue::new(caller.channel.clone());
-        let handler = self.handler_for(caller.clone(), follows, Some(inputs.clone()));
+        let (queue, mut inputs) = InputQueue::new(caller.channel.clone());
+        let handler = self.handler_for(caller.clone(), follows, Some(queue));
         let params = incoming.params.clone();
-        let call = Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming));
-        self.drive(&caller, &params, ParkedCall::new(call, inputs, questions)).await
+        let mut call: CallFuture =
+            Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming));
+        match inputs.run(&mut call).await {
+            Some(outcome) => outcome,
+            None => self.park(&caller, &params, ParkedCall::new(call, inputs)).await,
+        }
     }
 
     /// Relays a request and waits for its result.
