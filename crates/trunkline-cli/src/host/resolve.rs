@@ -11,6 +11,7 @@ use trunkline::catalog::ItemKind;
 use trunkline::config::escape_control;
 use trunkline::connection::{Connection, State};
 use trunkline::error::Error;
+use trunkline::host::HostCaller;
 use trunkline::name::{ServerName, qualified_uri};
 use trunkline::policy::{Reason, Toggle, Visibility};
 use trunkline::view::{RouteError, View};
@@ -60,6 +61,8 @@ pub(crate) struct NameSearch<'a> {
 
 /// A resolved name.
 pub(crate) struct ResolvedName {
+    /// The caller, who sees the item.
+    pub(crate) caller: HostCaller,
     /// A view that contains the item.
     pub(crate) view: View,
     /// The server of the item.
@@ -287,7 +290,9 @@ impl NameSearch<'_> {
 
     fn finish(&self, look: SearchAttempt) -> Result<ResolvedName> {
         match look.led {
-            Ok(server) => Ok(ResolvedName { view: look.view, server }),
+            Ok(server) => {
+                Ok(ResolvedName { caller: self.hosted.caller(self.who)?, view: look.view, server })
+            }
             Err(ResolveError::Denied(failure)) => Err(failure.into()),
             Err(ResolveError::Unknown { failure, .. }) => {
                 let hint = self.hidden_reason().unwrap_or_else(|| {
