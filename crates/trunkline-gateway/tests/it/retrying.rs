@@ -309,7 +309,7 @@ async fn what_would_be_of_a_server_that_never_came_up_is_said_to_be_down() {
             let error = asker.ask(method, params).await["error"].take();
             assert_eq!((&error["code"], &error["data"]["retry"]), (&json!(-32_603), &json!(false)));
             let words = error["message"].as_str().unwrap();
-            let expected = "MCP server unreachable: server `down`: no-such-program: not found";
+            let expected = "MCP server unreachable: server `down`: the program `no-such-program` was not found";
             assert!(words.starts_with(expected), "{words}");
         }
         for (method, params) in asked_of("none") {
