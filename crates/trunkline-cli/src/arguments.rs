@@ -20,29 +20,39 @@ pub(crate) use call::{
 pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
 
 const EXIT_CODES: &str = "\
-Exit codes:
-  0  everything is as it should be
-  1  something is wrong, and the messages say what
-  2  the command line cannot be understood
-  3  the tool was called, and its result says that it failed
-  4  there is no tool, prompt, resource, server, agent, bundle or token of that name
-  5  its server cannot be used now
-  6  the arguments of the call do not fit
-  7  the server refused the request
-  8  the server gave no answer: it ended, broke off or took too long
-  78 it would start itself without end, or is nested too deep
+Examples:
+  trunkline demo                                 try it: needs no configuration
+  trunkline status                               start all servers and print their state
+  trunkline tools                                list the tools of all servers
+  trunkline call words_shout --arg text=hello    call one of them
+  trunkline serve                                serve all servers as one, over HTTP
 
-Configuration is taken from --config, else the variables TRUNKLINE_CONFIG or
-MCP_CONFIG_PATH, else the nearest trunkline.json, .trunkline/mcp.json, .mcp.json,
-.dispatch/mcp.json or opencode.json in this folder or above, else your own file.
-TRUNKLINE_CONFIG_JSON goes over the file, whichever it is. A file that was found,
-not named, starts nothing until `trunkline trust` has allowed it.";
+Exit codes:
+  0  success
+  1  a problem, which the messages describe; also an interruption
+  2  the command line is invalid
+  3  the tool was called, and its result has `isError`
+  4  no tool, prompt, resource, server, agent, bundle or token has this name
+  5  the server is unavailable, or its configuration file is not trusted
+  6  the arguments of the call are invalid
+  7  the server responded with an error
+  8  the server did not respond: it ended, closed the connection or timed out
+  78 the configuration would start itself without end, or is nested too deep
+
+Configuration file, the first of these:
+  1. --config FILE
+  2. the file named by TRUNKLINE_CONFIG, or by MCP_CONFIG_PATH
+  3. trunkline.json, .trunkline/mcp.json, .mcp.json, .dispatch/mcp.json or opencode.json
+     in the working directory or the nearest directory above it; starts no server until
+     `trunkline trust` has allowed it
+  4. your own file: trunkline/mcp.json in the configuration directory of your system
+The variable TRUNKLINE_CONFIG_JSON holds JSON that is merged over the file.";
 
 /// One line to every MCP server.
 ///
-/// Trunkline joins many MCP servers behind one safe, fast, observable surface.
-/// It reads the configuration you already have: entries of Claude, Cursor,
-/// VS Code, Zed, opencode and others work unchanged.
+/// Runs the MCP servers of a configuration file: lists and calls their tools, checks
+/// the file, and serves all of them as one MCP server. Entries of Claude, Cursor,
+/// VS Code, Zed, opencode and other hosts work unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "trunkline", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -113,28 +123,28 @@ impl Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArguments {
-    /// Use this configuration file and look for no other
+    /// Uses this configuration file, and looks for no other
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// How results are printed
+    /// Prints results in this format
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Say only what failed
+    /// Prints errors only
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Print details and a log on standard error: -v requests and servers, -vv messages, -vvv
+    /// Prints details and a log on standard error: -v requests and servers, -vv messages, -vvv
     /// bytes; TRUNKLINE_LOG sets a filter for the log
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// When to use colours; NO_COLOR and CLICOLOR_FORCE are honoured
+    /// Uses colours in the output; `auto` also follows NO_COLOR and CLICOLOR_FORCE
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 
-    /// Show no progress on the terminal
+    /// Shows no progress on the terminal
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
 }
@@ -142,18 +152,18 @@ pub(crate) struct GlobalArguments {
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for people
     Text,
     /// One JSON document on standard output
     Json,
-    /// What the server sent, byte for byte; else JSON on one line
+    /// The bytes that the server sent; for other results, JSON on one line
     Raw,
 }
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// When the output is a terminal
+    /// On a terminal
     Auto,
     /// Always
     Always,
@@ -161,57 +171,59 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check a configuration and report every problem in it
+    /// Checks a configuration file and prints every problem in it
     ///
-    /// Nothing is started. Errors make the exit code 1; under --strict, hints
-    /// (such as unknown keys) and warnings do as well. Every code in brackets,
-    /// such as error[bad-url], is explained in docs/diagnostics.md.
+    /// Starts no server. Also checks that programs, directories, variables and files
+    /// that the servers refer to exist here. Exits with 1 if there is an error; with
+    /// --strict also if there is a warning or a hint, such as an unknown key. The codes
+    /// in brackets, such as error[bad-url], are explained in docs/diagnostics.md.
     #[command(after_help = "Examples:
-  trunkline check                          the configuration used in this folder
-  trunkline check ~/.cursor/mcp.json       a file of another host
-  trunkline check --strict --format json   for a build")]
+  trunkline check                          check the configuration of this directory
+  trunkline check ~/.cursor/mcp.json       check a file of another host
+  trunkline check --strict --format json   check in a build")]
     Check(CheckArguments),
 
-    /// Show the effective configuration and where each server comes from
+    /// Prints the effective configuration, with the file and line of each server
     ///
-    /// All layers are merged as they would be to run. Secrets are shown as ***;
-    /// references such as ${TOKEN} are shown as they are written.
+    /// Starts no server. All layers are merged, as they are for a run. Secrets are
+    /// printed as ***, and references such as ${TOKEN} as they are written.
     #[command(after_help = "Examples:
-  trunkline config                 what would run in this folder
-  trunkline config -v              with all settings of each server
-  trunkline config --format json   for a program")]
+  trunkline config                 print the configuration of this directory
+  trunkline config -v              print all settings of each server
+  trunkline config --format json   print it as JSON")]
     Config,
 
-    /// Start the servers and show how each is doing
+    /// Starts all servers, and prints the state of each
     ///
-    /// Servers are stopped again at the end. A server that cannot be used makes
-    /// the exit code 1; the others are shown all the same.
+    /// Prints the protocol version and the number of tools of each server, or why it
+    /// failed, and stops the servers again. Exits with 1 if a server failed.
     #[command(after_help = "Examples:
-  trunkline status                 every server of this folder
-  trunkline status --format json   for a program
-  trunkline status --watch         and every change, until Ctrl-C")]
+  trunkline status                 start all servers and print their state
+  trunkline status --format json   print it as JSON
+  trunkline status --watch         print every change, until Ctrl-C")]
     Status(StatusArguments),
 
-    /// List the tools, as a model would get them
+    /// Lists the tools of all servers
     ///
-    /// What is hidden depends on the configuration and on who asks; --access
-    /// read-only leaves out tools that declare they write.
+    /// Prints the names and descriptions that a model gets, and how many tools are
+    /// hidden by rules of the configuration or by the caller options. Starts servers
+    /// whose tools are not cached from an earlier run.
     #[command(after_help = "Examples:
-  trunkline tools                   everything that may be seen
-  trunkline tools --all             and what is hidden, with the reason of each
-  trunkline tools --agent reviewer  what this agent sees
-  trunkline tools --format raw      one definition a line")]
+  trunkline tools                      list the visible tools
+  trunkline tools --all                list hidden tools too, each with the reason
+  trunkline tools --agent reviewer     list the tools that this agent sees
+  trunkline tools --access read-only   leave out tools that declare that they write
+  trunkline tools --format raw         print one definition per line")]
     Tools(ListArguments),
 
-    /// Call a tool and print its result
+    /// Sends one `tools/call`, and prints the result
     ///
-    /// Arguments are given one by one, as one JSON object, or as JSON on standard
-    /// input. A value that is JSON, such as 5, true or [1,2], is taken as that;
-    /// anything else is a text. Ctrl-C cancels the call. What the server asks in
-    /// return is declined.
+    /// Starts only the server of the tool. Arguments are given one by one (--arg), as
+    /// one JSON object (--json), or as JSON on standard input (-). Server requests
+    /// (elicitation, sampling, roots) are declined. Ctrl-C cancels the call.
     #[command(after_help = "Examples:
   trunkline call time_get_current_time --arg timezone=Europe/Vienna
   trunkline call files_read_text_file --json '{\"path\": \"/tmp/x\"}'
@@ -219,121 +231,124 @@ pub(crate) enum Command {
   trunkline call charts_draw --artifacts ./pictures")]
     Call(CallArguments),
 
-    /// List the resources and their templates
+    /// Lists the resources and resource templates of all servers
     #[command(after_help = "Examples:
-  trunkline resources                 of every server
-  trunkline resources --server docs   of one")]
+  trunkline resources                 list the resources of all servers
+  trunkline resources --server docs   list the resources of one server")]
     Resources(ListArguments),
 
-    /// Read a resource and print it
+    /// Sends one `resources/read`, and prints the content
+    ///
+    /// A URI does not name its server, so all servers are started to find it, unless
+    /// --server names one.
     #[command(after_help = "Examples:
   trunkline read docs://pages/start
-  trunkline read docs://pages/start --server docs   without asking the others")]
+  trunkline read docs://pages/start --server docs   start only this server")]
     Read(ReadArguments),
 
-    /// List the prompts
+    /// Lists the prompts of all servers
     #[command(after_help = "Examples:
-  trunkline prompts                 of every server
-  trunkline prompts --format json   for a program")]
+  trunkline prompts                 list the prompts of all servers
+  trunkline prompts --format json   print the definitions as JSON")]
     Prompts(ListArguments),
 
-    /// Get a prompt, filled in with arguments
+    /// Sends one `prompts/get`, and prints the messages
     #[command(after_help = "Example:
   trunkline prompt docs_summarise --arg page=start")]
     Prompt(PromptArguments),
 
-    /// Ask what an argument of a prompt or a template may be
+    /// Sends one `completion/complete`, and prints the values for an argument
+    ///
+    /// Completes an argument of a prompt or of a resource template, one value per line.
     #[command(after_help = "Examples:
   trunkline complete docs_summarise page=st
   trunkline complete 'docs://pages/{name}' name")]
     Complete(CompleteArguments),
 
-    /// Say why something can be seen and called, or why not
+    /// Explains why a tool, prompt or resource is visible or hidden
     ///
-    /// Every rule is shown with what it says and where it was written. The first
-    /// that does not pass decides.
+    /// Prints every rule with its result, and the file and line where it is written.
+    /// The first rule that does not pass decides.
     #[command(after_help = "Examples:
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
     Explain(ExplainArguments),
 
-    /// Serve all servers as one MCP server
+    /// Serves all servers as one MCP server, over HTTP or stdio
     ///
-    /// Over HTTP, the endpoint is /mcp for everything, /mcp/agents/NAME for what an
-    /// agent sees, /mcp/bundles/NAME for what is in a bundle. Clients of either
-    /// generation of the protocol can use it, whatever the servers behind it speak.
-    /// The endpoint is printed on the first line. When the configuration changes, it
-    /// is taken up; servers that are the same in it do not notice.
+    /// Runs until Ctrl-C. The endpoint /mcp has all items, /mcp/agents/NAME those that
+    /// an agent sees, /mcp/bundles/NAME those of a bundle. Clients of both protocol
+    /// eras can connect. The first line of the output is the URL. A changed
+    /// configuration file is applied at once; unchanged servers keep running.
     #[command(after_help = "Examples:
-  trunkline serve                             at http://127.0.0.1:7420/mcp
-  trunkline serve --listen 127.0.0.1:0        at a port that is free, printed first
-  trunkline serve --tokens                    only for bearers of a token
-  trunkline serve --stdio                     for one client that starts this program
-  trunkline serve --stdio --agent reviewer    with what this agent sees")]
+  trunkline serve                             serve at http://127.0.0.1:7420/mcp
+  trunkline serve --listen 127.0.0.1:0        serve at a free port, and print it
+  trunkline serve --tokens                    require a token from every client
+  trunkline serve --stdio                     serve the client that starts this program
+  trunkline serve --stdio --agent reviewer    serve what this agent sees")]
     Serve(ServeArguments),
 
-    /// Make, list and remove tokens for `serve --tokens`
+    /// Creates, lists and removes the tokens of `serve --tokens`
     ///
-    /// A token is shown once, when it is made; kept is only its digest. A gateway
-    /// that runs takes up what has changed.
+    /// A token is printed once, when it is created; the file contains only its digest.
+    /// A running gateway applies changes at once.
     #[command(
-        subcommand_value_name = "WHAT",
+        subcommand_value_name = "COMMAND",
         after_help = "Examples:
-  trunkline token add ann                                      for everything
-  trunkline token add ci --agent reviewer --access read-only   for less
-  trunkline token list
-  trunkline token remove ann"
+  trunkline token add ann                                      create a token without limits
+  trunkline token add ci --agent reviewer --access read-only   create one for this agent
+  trunkline token list                                         list the tokens
+  trunkline token remove ann                                   reject requests of this token"
     )]
     Token {
         #[command(subcommand)]
         command: TokenCommand,
     },
 
-    /// Let a configuration file that was found run its servers
+    /// Allows a discovered configuration file to start its servers
     ///
-    /// A file that is found in a folder starts nothing until it was trusted. What
-    /// it would run, reach and read is shown, and then asked for. Trusted is
-    /// exactly this content under this path: a change is shown and asked about
-    /// again. A file given with --config, or by a variable, and your own file need
-    /// no trust. Files that other users can change are never used.
+    /// A file that is found in or above the working directory starts no server until it
+    /// is trusted. This prints the programs, URLs and files that it uses, and asks.
+    /// Trust covers this content at this path: a changed file has to be trusted again.
+    /// Your own file, and files named by --config or a variable, need no trust. Files
+    /// that other users can change are never used.
     #[command(after_help = "Examples:
-  trunkline trust                       the file that is found here
-  trunkline trust ~/project --yes       without asking, for scripts
-  trunkline trust --outside-files       and give it the files it names elsewhere
-  trunkline trust --list                all files that are trusted
-  trunkline trust --revoke ~/project    not any more")]
+  trunkline trust                       review the file of this directory, and ask
+  trunkline trust ~/project --yes       trust a file without a prompt, in scripts
+  trunkline trust --outside-files       let it read the files it names elsewhere
+  trunkline trust --list                list the trusted files
+  trunkline trust --revoke ~/project    trust a file no longer")]
     Trust(TrustArguments),
 
-    /// See Trunkline at work with two demo servers of its own
+    /// Shows status, tools, a call and a gateway with two built-in servers
     ///
-    /// Needs no configuration and no network: one server is this program itself
-    /// over stdio, the other listens on a loopback address, and both are served as
-    /// one by a gateway on another, for as long as the demonstration runs. On a
-    /// terminal it goes on until Ctrl-C, so that a client can be tried on it.
+    /// Needs no configuration and no network. One demo server uses stdio, the other
+    /// HTTP on a loopback address, and a gateway on another loopback address serves
+    /// both. On a terminal it serves until Ctrl-C, so that you can connect a client.
     #[command(after_help = "Examples:
-  trunkline demo          on a terminal, until Ctrl-C
-  trunkline demo --stay   also where there is no terminal")]
+  trunkline demo          serve until Ctrl-C on a terminal, else end by itself
+  trunkline demo --stay   serve until Ctrl-C in any case")]
     Demo(DemoArguments),
 
-    /// Print the JSON Schema of configuration files
+    /// Prints the JSON Schema of configuration files
     ///
-    /// Point your editor at it to complete keys and mark mistakes.
+    /// An editor with this schema completes keys and marks errors.
     #[command(after_help = "Example:
   trunkline schema > trunkline.schema.json")]
     Schema,
 
-    /// Print completions for a shell
+    /// Prints the completion script of a shell
     #[command(after_help = "Examples:
   trunkline completions bash > ~/.local/share/bash-completion/completions/trunkline
   trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
   trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
     Completions {
-        /// The shell
+        /// Shell to print the script for
         #[arg(value_enum)]
         shell: Shell,
     },
 
-    /// Be one of the demo servers
+    /// Runs a demo server
     #[command(hide = true)]
     DemoServer(DemoServerArguments),
 }
@@ -341,7 +356,7 @@ pub(crate) enum Command {
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Keep the servers running and show every change; as JSON, one object a line
+    /// Keeps the servers running, and prints every change; as JSON, one object per line
     #[arg(long)]
     pub(crate) watch: bool,
 
@@ -352,23 +367,23 @@ pub(crate) struct StatusArguments {
 /// Arguments of `trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
-    /// The file, or a folder in or above which it is found; by default this one
+    /// Configuration file, or a directory to search it from [default: the working directory]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
 
-    /// Trust it without asking
+    /// Trusts the file without a prompt
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) yes: bool,
 
-    /// Let it read files outside of its folder as well
+    /// Lets `${file:…}` and `envFile` read files outside of its directory
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) outside_files: bool,
 
-    /// Trust it no longer; a gateway that runs it stops its servers
+    /// Trusts the file no longer; a running gateway stops its servers
     #[arg(long)]
     pub(crate) revoke: bool,
 
-    /// Show which files are trusted
+    /// Lists the trusted files
     #[arg(long, conflicts_with_all = ["path", "yes", "outside_files", "revoke"])]
     pub(crate) list: bool,
 }
@@ -376,11 +391,11 @@ pub(crate) struct TrustArguments {
 /// Arguments of `demo-server`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoServerArguments {
-    /// Which one: words or numbers
+    /// Demo server: words or numbers
     #[arg(value_parser = demo_server)]
     pub(crate) server: DemoServer,
 
-    /// Listen for HTTP on this loopback address instead of speaking over stdio
+    /// Listens for HTTP on this loopback address, instead of stdio
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 }
@@ -395,11 +410,11 @@ fn demo_server(name: &str) -> Result<DemoServer, String> {
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The file to check instead of the one used here
+    /// File to check [default: the configuration that is used here]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Fail on hints and warnings as well
+    /// Exits with 1 on warnings and hints too
     #[arg(long)]
     pub(crate) strict: bool,
 }

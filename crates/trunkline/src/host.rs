@@ -42,7 +42,6 @@ mod legacy_connections;
 mod dedicated;
 mod relay;
 mod close;
-mod restart_wait;
 mod status;
 mod caller;
 mod tool;
@@ -76,7 +75,7 @@ use crate::policy::{CallerSpec, Rules, UnknownCaller};
 use crate::principal::Requester;
 use crate::registry::{Registry, ReloadSummary, ServerSet};
 use crate::transport::ReachableGateways;
-use crate::view::{DescriptionStyle, View};
+use crate::view::{DescriptionStyle, RouteError, View};
 
 /// How long to wait for servers whose lists are not known yet (CON-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,7 +281,8 @@ impl Host {
         Ok(View::new(self.catalog(), rules, Arc::new(caller)))
     }
 
-    /// Calls a tool by its name in a view. Only the definition that was shown is called.
+    /// Calls a tool by its name in a view. Only the definition that was shown is called. If its
+    /// server is restarting, the call waits for that.
     pub async fn call(
         &self,
         view: &View,
@@ -291,16 +291,20 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let options = options.begun();
-        let restarted;
-        let (view, entry) = match view.route(ItemKind::Tool, name) {
-            Ok(entry) => (view, entry),
-            Err(none) => {
-                restarted = self.wait_for_restart(view, &none, options.time_left()).await;
-                let Some(view) = &restarted else { return Err(self.judged(none.into())) };
-                let entry = view.route(ItemKind::Tool, name);
-                (view, entry.map_err(|none| self.judged(none.into()))?)
-            }
+        let unavailable = match view.route(ItemKind::Tool, name) {
+            Err(RouteError::Denied(reason)) => reason.unavailable(),
+            _ => None,
         };
+        let restarted;
+        let view = match unavailable {
+            Some(server) => {
+                let servers = std::slice::from_ref(server);
+                restarted = self.view_after_refresh(view, servers, options.time_left()).await?;
+                &restarted
+            }
+            None => view,
+        };
+        let entry = view.route(ItemKind::Tool, name).map_err(|none| self.judged(none.into()))?;
         self.call_entry(view, entry, arguments, options).await
     }
 

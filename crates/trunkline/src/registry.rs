@@ -21,7 +21,7 @@
 //!
 //! // A server that cannot be started reports the reason and does not block the others.
 //! let errors = servers.connect_all().await;
-//! assert!(errors[0].to_string().starts_with("server `docs`: no-such-program: not found"));
+//! assert!(errors[0].to_string().starts_with("server `docs`: the program `no-such-program`"));
 //! assert_eq!(servers.get("docs").unwrap().status().state, State::Failed);
 //! servers.close().await;
 //! # });

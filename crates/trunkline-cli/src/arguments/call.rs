@@ -9,23 +9,23 @@ use trunkline::config::Access;
 /// Units of a duration, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
 
-/// Who asks.
+/// The caller of a command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Who asks")]
+#[command(next_help_heading = "Caller options")]
 pub(crate) struct CallerArguments {
-    /// See and call as this agent
+    /// Acts as this agent of the configuration
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 
-    /// Only what this bundle holds; may be repeated
+    /// Limits the command to the items of this bundle; may be repeated
     #[arg(long = "bundle", value_name = "BUNDLE")]
     pub(crate) bundles: Vec<String>,
 
-    /// As in this conversation: a file such as {"servers": {"github": false}}
+    /// Applies the server toggles of this file, such as {"servers": {"github": false}}
     #[arg(long, value_name = "FILE")]
     pub(crate) conversation: Option<PathBuf>,
 
-    /// As if this server were switched off in the conversation; may be repeated
+    /// Switches this server off for the command; may be repeated
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
 
@@ -36,7 +36,7 @@ pub(crate) struct CallerArguments {
 /// Rules for one run, which go over those of the configuration.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Which tools may be seen in this run, instead of `access` in the configuration
+    /// Replaces `access` of the configuration for this run
     #[arg(long, value_name = "ACCESS", value_enum)]
     pub(crate) access: Option<AccessArgument>,
 }
@@ -45,11 +45,11 @@ pub(crate) struct RunArguments {
 #[expect(clippy::enum_variant_names, reason = "they are the words of the configuration")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccessArgument {
-    /// No tools that declare they write
+    /// Hides tools that declare that they write
     ReadOnly,
-    /// Only tools that declare they do not write
+    /// Shows only tools that declare that they do not write
     ReadOnlyStrict,
-    /// All tools
+    /// Shows all tools
     ReadWrite,
 }
 
@@ -91,15 +91,15 @@ pub(crate) fn quoted(word: &str) -> String {
 /// Arguments of `tools`, `resources` and `prompts`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Only of this server
+    /// Lists only items of this server, and starts no other
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 
-    /// Also what is hidden, and why
+    /// Lists hidden items too, each with the rule that hides it
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Ask every server, also those whose tools are known from an earlier run
+    /// Starts every server, also those whose tools are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
 
@@ -107,25 +107,25 @@ pub(crate) struct ListArguments {
     pub(crate) who: CallerArguments,
 }
 
-/// How long something may take, and where files go.
+/// The time limit of a command, and the directory for files.
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArguments {
-    /// How long it may take, such as 500ms, 30s or 5m; never longer than configured
+    /// Limits the time of the start, the lists and the call, as in 500ms, 30s, 5m or 1h [default: the configured `timeouts`]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Keep images, audio and other binary parts of the result as files in this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Saves images, audio and other binary content of the result as files in this directory
+    #[arg(long, value_name = "DIRECTORY")]
     pub(crate) artifacts: Option<PathBuf>,
 }
 
 /// Arguments of `call`.
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
-    /// The tool, as `trunkline tools` shows it
+    /// Name of the tool, as listed by `trunkline tools`
     pub(crate) name: String,
 
-    /// An argument of the tool; may be repeated
+    /// Argument of the tool; a VALUE that is JSON, such as 5, true or [1,2], is sent as JSON, any other as a string; may be repeated
     #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
     pub(crate) arguments: Vec<String>,
 
@@ -133,11 +133,11 @@ pub(crate) struct CallArguments {
     #[arg(long, value_name = "JSON", conflicts_with = "input")]
     pub(crate) json: Option<String>,
 
-    /// `-` to read the JSON object from standard input
+    /// Reads the arguments as one JSON object from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
     pub(crate) input: Option<String>,
 
-    /// Check the arguments against the schema of the tool before it is called
+    /// Validates the arguments against the schema of the tool before the call
     #[arg(long)]
     pub(crate) check: bool,
 
@@ -151,11 +151,11 @@ pub(crate) struct CallArguments {
 /// Arguments of `read`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArguments {
-    /// The address, as `trunkline resources` shows it, or one that fits a template
+    /// URI of the resource, as listed by `trunkline resources`, or one that matches a template
     #[arg(value_name = "URI")]
     pub(crate) address: String,
 
-    /// Ask only this server
+    /// Reads from this server, and starts no other
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 
@@ -169,10 +169,10 @@ pub(crate) struct ReadArguments {
 /// Arguments of `prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptArguments {
-    /// The prompt, as `trunkline prompts` shows it
+    /// Name of the prompt, as listed by `trunkline prompts`
     pub(crate) name: String,
 
-    /// An argument of the prompt, which is a text; may be repeated
+    /// Argument of the prompt, a string; may be repeated
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
 
@@ -186,14 +186,14 @@ pub(crate) struct PromptArguments {
 /// Arguments of `complete`.
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArguments {
-    /// The prompt, or the template of addresses
+    /// Name of the prompt, or resource template
     pub(crate) name: String,
 
-    /// The argument, and what has been written of it
+    /// Argument to complete, with the beginning of its value
     #[arg(value_name = "ARGUMENT[=TEXT]")]
     pub(crate) argument: String,
 
-    /// Another argument that is known already; may be repeated
+    /// Another argument whose value is known; may be repeated
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
 
@@ -207,14 +207,14 @@ pub(crate) struct CompleteArguments {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// The tool, prompt or address
+    /// Name of a tool or prompt, or URI of a resource
     pub(crate) name: String,
 
-    /// Ask only this server; its own names and addresses will do then
+    /// Searches only this server, also by its own names and URIs
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 
-    /// Ask the server also if its tools are known from an earlier run
+    /// Starts the server, also if its tools are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
 

@@ -10,36 +10,36 @@ use super::call::{AccessArgument, RunArguments};
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Listen for HTTP on this address; a port alone is one of this machine
+    /// Listens for HTTP on this address; a port alone, such as 8080, is one of 127.0.0.1
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420", value_parser = address)]
     pub(crate) listen: SocketAddr,
 
-    /// Serve one client over standard input and output instead
+    /// Serves one client over standard input and output instead of HTTP
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
 
-    /// With --stdio: serve what this agent sees; over HTTP this is /mcp/agents/NAME
+    /// With --stdio: serves the items that this agent sees (over HTTP: /mcp/agents/NAME)
     #[arg(long, value_name = "NAME", requires = "stdio")]
     pub(crate) agent: Option<String>,
 
-    /// With --stdio: serve what is in this bundle; over HTTP this is /mcp/bundles/NAME
+    /// With --stdio: serves the items of this bundle (over HTTP: /mcp/bundles/NAME); may be repeated
     #[arg(long = "bundle", value_name = "NAME", requires = "stdio")]
     pub(crate) bundles: Vec<String>,
 
-    /// Let in only bearers of the tokens in this file, or in that of `trunkline token`
+    /// Requires a token of this file from every client [default file: that of `trunkline token`]
     #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
     #[expect(clippy::option_option, reason = "the option may be there without a file")]
     pub(crate) tokens: Option<Option<PathBuf>>,
 
-    /// A name under which the gateway is asked, beside those of this machine
+    /// Accepts requests with this `Host`, besides those of this machine; may be repeated
     #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "stdio")]
     pub(crate) hosts: Vec<String>,
 
-    /// An origin whose web pages may ask, such as https://example.com
+    /// Accepts requests of web pages with this `Origin`, such as https://example.com; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN", conflicts_with = "stdio")]
     pub(crate) origins: Vec<String>,
 
-    /// Requests a token may make in a second; all clients together where there are no tokens
+    /// Limits the requests per second of each token, or of all clients without --tokens [default: no limit]
     #[arg(long, value_name = "NUMBER", conflicts_with = "stdio",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
@@ -61,26 +61,34 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Go on serving until Ctrl-C, also where standard input is no terminal
+    /// Serves until Ctrl-C, also if standard input is not a terminal
     #[arg(long)]
     pub(crate) stay: bool,
 }
 
-/// What to do with tokens.
+/// The commands for tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, print it once and keep its digest
+    /// Creates a token, prints it, and saves its digest
+    #[command(after_help = "Examples:
+  trunkline token add ann                                      create a token without limits
+  trunkline token add ci --agent reviewer --access read-only   create one for this agent")]
     Add(TokenAddArguments),
 
-    /// List the tokens there are, with what each is for
+    /// Lists the tokens, with the limits of each
+    #[command(after_help = "Examples:
+  trunkline token list                 list names, limits and dates
+  trunkline token list --format json   print them as JSON")]
     List {
         #[command(flatten)]
         file: TokenFileArguments,
     },
 
-    /// Revoke a token: its requests are rejected from then on
+    /// Removes a token; its requests are rejected at once
+    #[command(after_help = "Example:
+  trunkline token remove ann")]
     Remove {
-        /// What it is called by
+        /// Name of the token
         name: String,
 
         #[command(flatten)]
@@ -88,10 +96,10 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// Where tokens are kept.
+/// The file of tokens.
 #[derive(Debug, Args)]
 pub(crate) struct TokenFileArguments {
-    /// The file of tokens, instead of tokens.json beside your own configuration
+    /// File of tokens [default: tokens.json beside your own configuration file]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -99,18 +107,18 @@ pub(crate) struct TokenFileArguments {
 /// Arguments of `token add`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenAddArguments {
-    /// What to call it by: who or what will bear it
+    /// Name of the token, such as its user
     pub(crate) name: String,
 
-    /// Its bearer is this agent
+    /// Limits the token to the items that this agent sees
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 
-    /// Its bearer sees only what this bundle holds; may be repeated
+    /// Limits the token to the items of this bundle; may be repeated
     #[arg(long = "bundle", value_name = "BUNDLE")]
     pub(crate) bundles: Vec<String>,
 
-    /// The most its bearer may see, if that is less than the configuration allows
+    /// Limits the tools of the token, within `access` of the configuration
     #[arg(long, value_name = "ACCESS", value_enum)]
     pub(crate) access: Option<AccessArgument>,
 

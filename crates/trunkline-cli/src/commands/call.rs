@@ -14,7 +14,7 @@ use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::{CallRunner, object, pairs};
-use crate::output::exit::Outcome;
+use crate::output::exit::{Failure, Outcome};
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 
@@ -30,7 +30,8 @@ pub(crate) fn run(
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
         let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let ResolvedName { view, server } = search.named(ItemKind::Tool, terminal).await?;
+        let ResolvedName { caller, server, .. } = search.named(ItemKind::Tool, terminal).await?;
+        let tool = caller.tool(name).map_err(Failure::from)?;
         let shown = CallRunner {
             settings,
             environment,
@@ -42,9 +43,7 @@ pub(crate) fn run(
             checks_arguments: arguments.check,
         };
         shown
-            .run(terminal, async |options: CallOptions<'_>| {
-                hosted.host.call(&view, name, given, options).await
-            })
+            .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
 }

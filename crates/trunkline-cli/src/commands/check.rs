@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{Code, ConsentHold, LoadedConfig};
+use trunkline::config::{Code, ConsentHold, LoadedConfig, Server};
 
 use crate::arguments::{CheckArguments, Format};
 use crate::config::inspection;
@@ -68,7 +68,12 @@ fn summary(loaded: &LoadedConfig, outcome: Outcome) -> String {
         0 => String::new(),
         count => format!(", {count} not usable"),
     };
-    format!("{checked}: {}{broken}; {verdict}\n", plural(servers, "server"))
+    let is_off = |server: &&Server| !server.enabled && server.hold.is_none();
+    let off = match loaded.config.servers().filter(is_off).count() {
+        0 => String::new(),
+        count => format!(", {count} switched off"),
+    };
+    format!("{checked}: {}{off}{broken}; {verdict}\n", plural(servers, "server"))
 }
 
 /// The servers that do not start in the environment of this command, for the summary.

@@ -37,7 +37,7 @@ pub(crate) fn run(
         } else {
             (search.named(ItemKind::Prompt, terminal).await?, CompletionRef::Prompt(name))
         };
-        let ResolvedName { view, server } = found;
+        let ResolvedName { caller, server, .. } = found;
         let shown = CallRunner {
             settings,
             environment,
@@ -51,7 +51,7 @@ pub(crate) fn run(
         shown
             .run(terminal, async |options: CallOptions<'_>| {
                 let completion = Completion { of, argument, value, known };
-                hosted.host.complete(&view, &completion, options).await
+                caller.complete(&completion, options).await
             })
             .await
     })

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use trunkline::call::{CallOptions, Outcome as Called};
+use trunkline::call::Outcome as Called;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{self, ColorStyle};
 use trunkline::host::{Host, HostOptions, WaitFor};
-use trunkline::message::Raw;
-use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 use trunkline_gateway::demo::DemoServer;
 use trunkline_gateway::{GatewayOptions, client_capabilities, router, serve};
@@ -59,8 +57,8 @@ pub(crate) fn run(
     let is_to_stay = arguments.stay || terminal.has_keyboard();
     command_host::run(loaded, options, terminal, async |hosted, terminal| {
         let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
-        let view = hosted.host.view(CallerSpec::default()).map_err(Failure::from)?;
-        let called = call(&hosted.host, &view, CALL.0).await;
+        let view = hosted.host.owner().view().map_err(Failure::from)?;
+        let called = call(&hosted.host, CALL.0).await;
         // If the tool is missing, only the failure of its server is reported.
         let called = called.inspect_err(|_| report_failures(&failures, terminal))?;
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
@@ -101,9 +99,8 @@ fn configuration(environment: &ProcessEnv, listener: &TcpListener) -> Result<Str
     ))
 }
 
-async fn call(host: &Host, view: &View, tool: &str) -> Result<Called> {
-    let arguments = Raw::from_value(&json!({ "text": CALL.1 }));
-    let called = host.call(view, tool, arguments, CallOptions::default()).await;
+async fn call(host: &Host, tool: &str) -> Result<Called> {
+    let called = host.call_tool(tool, json!({ "text": CALL.1 })).await;
     Ok(called.map_err(Failure::from)?)
 }
 
@@ -117,8 +114,7 @@ async fn call_through(
     let options = HostOptions::new(command_host::options(environment));
     let host = Host::start(loaded.config, Agents::new(), options);
     let failures = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
-    let view = host.view(CallerSpec::default()).map_err(Failure::from)?;
-    let called = call(&host, &view, CALL_THROUGH).await;
+    let called = call(&host, CALL_THROUGH).await;
     host.shutdown().await;
     called.inspect_err(|_| report_failures(&failures, terminal))
 }

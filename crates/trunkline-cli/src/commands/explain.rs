@@ -160,7 +160,11 @@ fn nothing(
         report_failures(others, terminal);
         return unavailable_servers(search.name, last);
     }
-    let mut message = format!("there is nothing of the name `{}`", escape_control(search.name));
+    let what = match search.name.contains(ADDRESS_SIGN) {
+        true => "resource",
+        false => "tool or prompt",
+    };
+    let mut message = format!("there is no {what} `{}`", escape_control(search.name));
     let alike = kinds(search.name).iter().flat_map(|kind| view.existing_like(*kind, search.name));
     let alike: Vec<_> = alike.take(MAX_SUGGESTIONS).collect();
     if !alike.is_empty() {

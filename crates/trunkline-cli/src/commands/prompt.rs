@@ -31,7 +31,7 @@ pub(crate) fn run(
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let name = arguments.name.as_str();
         let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let ResolvedName { view, server } = search.named(ItemKind::Prompt, terminal).await?;
+        let ResolvedName { caller, server, .. } = search.named(ItemKind::Prompt, terminal).await?;
         let shown = CallRunner {
             settings,
             environment,
@@ -44,7 +44,7 @@ pub(crate) fn run(
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {
-                hosted.host.prompt(&view, name, given, options).await
+                caller.get_prompt(name, given, options).await
             })
             .await
     })

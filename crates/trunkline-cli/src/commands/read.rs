@@ -28,7 +28,7 @@ pub(crate) fn run(
         let address = arguments.address.as_str();
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
         let search = NameSearch { hosted, who: &who, name: address, server, time };
-        let ResolvedName { view, server } = search.address(terminal).await?;
+        let ResolvedName { caller, view, server } = search.address(terminal).await?;
         let named = search.address_in(&view);
         let shown = CallRunner {
             settings,
@@ -42,7 +42,7 @@ pub(crate) fn run(
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {
-                hosted.host.read(&view, &named, options).await
+                caller.read_resource(&named, options).await
             })
             .await
     })

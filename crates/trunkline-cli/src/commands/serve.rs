@@ -164,6 +164,7 @@ impl ServeCommand<'_> {
                  this; Ctrl-D ends it.\n",
             );
         }
+        self.warn_of_no_server(hosted, terminal);
         let (input, output) = terminal.streams();
         let serving = trunkline_gateway::serve_stream(hosted.host.clone(), scope, input, output);
         // On the worker threads, like the servers, so that messages do not change threads.
@@ -196,6 +197,7 @@ impl ServeCommand<'_> {
             Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
         })?;
         terminal.tell(&self.introduction(&url, hosted));
+        self.warn_of_no_server(hosted, terminal);
         self.warn(hosted, terminal);
         let host = hosted.host.clone();
         let ending = async move { host.shutdown_started().await };
@@ -241,6 +243,14 @@ impl ServeCommand<'_> {
             "Serving {count} at {url}; Ctrl-C ends it.\n{scopes}For the configuration of a client:\n\
              {entry}"
         )
+    }
+
+    /// Warns if all servers are switched off. A missing configuration has been reported.
+    fn warn_of_no_server(&self, hosted: &CommandHost, terminal: &Terminal) {
+        let reason = report::why_no_server(&hosted.loaded, &self.settings.written_config());
+        if let Some(reason) = reason.filter(|_| hosted.loaded.config.servers().len() > 0) {
+            terminal.warn(&reason);
+        }
     }
 
     /// Warns of settings that may not be intended.

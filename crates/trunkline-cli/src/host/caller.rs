@@ -41,6 +41,16 @@ impl<'a> CallerOptions<'a> {
         Toggles::from(&self.conversation)
     }
 
+    /// The `--config` option as it would be written on a command line, after a space.
+    pub(crate) fn config_flag(&self) -> &str {
+        &self.config
+    }
+
+    /// Whether the options limit what the caller sees.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.arguments.written().is_empty()
+    }
+
     /// The same options as they would be written on a command line, each after a space.
     pub(crate) fn as_flags(&self) -> String {
         self.arguments.written() + &self.config

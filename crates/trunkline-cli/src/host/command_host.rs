@@ -13,7 +13,7 @@ use trunkline::catalog::ItemKind;
 use trunkline::config::{LoadedConfig, closest_match, escape_control};
 use trunkline::connection::{Connection, ConnectionOptions, OrphanProcess, State};
 use trunkline::error::Error;
-use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::host::{Host, HostCaller, HostOptions, WaitFor};
 use trunkline::name::ServerName;
 use trunkline::policy::{CallerSpec, Disclosure, Toggle, UnknownCaller};
 use trunkline::view::View;
@@ -259,6 +259,11 @@ impl CommandHost {
 
     /// The caller's view of the current catalog.
     pub(crate) fn view(&self, who: &CallerOptions<'_>) -> Result<View> {
+        Ok(self.caller(who)?.view().map_err(Failure::from)?)
+    }
+
+    /// The caller of the command.
+    pub(crate) fn caller(&self, who: &CallerOptions<'_>) -> Result<HostCaller> {
         let mut switches = who.toggles();
         for name in &who.arguments.off {
             let server = self.find(name)?;
@@ -272,7 +277,7 @@ impl CommandHost {
         let disclosure = Disclosure::Reasons;
         let who =
             CallerSpec { agent, bundles: &bundles, switches, disclosure, ..CallerSpec::default() };
-        Ok(self.host.view(who).map_err(|none| self.unknown_caller(none))?)
+        Ok(self.host.for_caller(who).map_err(|none| self.unknown_caller(none))?)
     }
 
     /// The error for an unknown agent or bundle, with a hint if the configuration has errors.

@@ -83,7 +83,9 @@ pub(crate) fn run(
             if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
                 let is_limited =
                     hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
-                terminal.say(&listing.nothing(is_limited && arguments.server.is_none(), &options));
+                let is_limited = is_limited && arguments.server.is_none();
+                let reason = report::why_no_server(&hosted.loaded, &settings.written_config());
+                terminal.say(&listing.nothing(is_limited, &options, reason));
             }
             if hosted.loaded.origins.is_empty() && !hosted.loaded.has_errors(false) {
                 terminal.say(report::NOTHING_FOUND);
@@ -173,19 +175,20 @@ impl ListCommand<'_> {
         self.hidden_hint(options) + &self.renamed_hint()
     }
 
-    /// A notice that the list is empty, if there is no other message. Servers without any visible
-    /// item have not been started.
-    fn nothing(&self, is_limited: bool, options: &str) -> String {
+    /// A notice that the list is empty, if there is no other message, with the reason why no server
+    /// is in use. Servers without any visible item have not been started.
+    fn nothing(&self, is_limited: bool, options: &str, reason: Option<String>) -> String {
         let is_empty = self.kinds.iter().all(|kind| self.seen(*kind).is_empty());
         if !is_empty || !self.hidden().is_empty() {
             return String::new();
         }
         let what = self.kinds.first().map_or("tools", |kind| kind.list_key());
-        match is_limited {
-            true => format!(
+        match (is_limited, reason) {
+            (true, _) => format!(
                 "no {what} can be seen; `trunkline {what} --all{options}` shows what there is and why not\n"
             ),
-            false => format!("there are no {what}\n"),
+            (false, Some(reason)) => format!("there are no {what}; {reason}\n"),
+            (false, None) => format!("there are no {what}\n"),
         }
     }
 

@@ -8,9 +8,10 @@ use anyhow::Result;
 use tokio::time::timeout;
 use trunkline::call::CallError;
 use trunkline::catalog::ItemKind;
-use trunkline::config::escape_control;
+use trunkline::config::{Provenance, escape_control};
 use trunkline::connection::{Connection, State};
 use trunkline::error::Error;
+use trunkline::host::HostCaller;
 use trunkline::name::{ServerName, qualified_uri};
 use trunkline::policy::{Reason, Toggle, Visibility};
 use trunkline::view::{RouteError, View};
@@ -19,6 +20,7 @@ use super::caller::CallerOptions;
 use super::command_host::{CommandHost, report_failures};
 use crate::arguments::quoted;
 use crate::output::exit::{Failure, FailureKind};
+use crate::output::report;
 use crate::output::terminal::Terminal;
 
 /// Limit of servers named in one message.
@@ -60,6 +62,8 @@ pub(crate) struct NameSearch<'a> {
 
 /// A resolved name.
 pub(crate) struct ResolvedName {
+    /// The caller, who sees the item.
+    pub(crate) caller: HostCaller,
     /// A view that contains the item.
     pub(crate) view: View,
     /// The server of the item.
@@ -68,6 +72,7 @@ pub(crate) struct ResolvedName {
 
 /// The result of one search.
 struct SearchAttempt {
+    kind: ItemKind,
     view: View,
     /// Errors of servers that are unavailable.
     failures: Vec<Error>,
@@ -165,7 +170,7 @@ impl NameSearch<'_> {
         if let (Err(ResolveError::Unknown { .. }), Some(held)) = (&led, self.held_holder()) {
             return Err(held.into());
         }
-        self.finish(SearchAttempt { view, failures, led })
+        self.finish(SearchAttempt { kind: ItemKind::Resource, view, failures, led })
     }
 
     /// The URI as the view knows it. With a given server, others were not listed, so that only the
@@ -205,7 +210,7 @@ impl NameSearch<'_> {
             Ok(entry) => Ok(entry.server().name.clone()),
             Err(none) => Err(self.not_found(&view, none)),
         };
-        Ok(SearchAttempt { view, failures, led })
+        Ok(SearchAttempt { kind, view, failures, led })
     }
 
     /// Refreshes the lists of servers within the time limit.
@@ -287,23 +292,30 @@ impl NameSearch<'_> {
 
     fn finish(&self, look: SearchAttempt) -> Result<ResolvedName> {
         match look.led {
-            Ok(server) => Ok(ResolvedName { view: look.view, server }),
+            Ok(server) => {
+                Ok(ResolvedName { caller: self.hosted.caller(self.who)?, view: look.view, server })
+            }
             Err(ResolveError::Denied(failure)) => Err(failure.into()),
             Err(ResolveError::Unknown { failure, .. }) => {
-                let hint = self.hidden_reason().unwrap_or_else(|| {
-                    let only = self.server.as_ref();
-                    let only = only.map(|it| format!(" --server {}", quoted(it.as_str())));
-                    let (name, who) = (quoted(self.name), self.who.as_flags());
-                    let rule = match self.is_hidden_by_name(&look.view) {
-                        true => "if there is one, a rule hides it: ",
-                        false => "",
-                    };
-                    let only = only.unwrap_or_default();
-                    format!("{rule}`trunkline explain {name}{only}{who}` says more")
-                });
+                let hint = self.hidden_reason();
+                let hint = hint.unwrap_or_else(|| self.where_to_look(look.kind, &look.view));
                 Err(failure.with_hint(hint).into())
             }
         }
+    }
+
+    /// A hint on the command that shows more about an unknown name: `explain` if a rule may hide
+    /// it, else the list of what there is.
+    fn where_to_look(&self, kind: ItemKind, view: &View) -> String {
+        let only = self.server.as_ref().map(|it| format!(" --server {}", quoted(it.as_str())));
+        let (only, who) = (only.unwrap_or_default(), self.who.as_flags());
+        let is_hidden = self.is_hidden_by_name(view);
+        if !is_hidden && !self.who.is_limited() {
+            let list = kind.list_key();
+            return format!("`trunkline {list}{only}{who}` lists the {list}");
+        }
+        let rule = if is_hidden { "if there is one, a rule hides it: " } else { "" };
+        format!("{rule}`trunkline explain {}{only}{who}` says more", quoted(self.name))
     }
 
     /// Whether a rule hides the name on every server that could have it.
@@ -319,10 +331,25 @@ impl NameSearch<'_> {
         match self.switched_off() {
             Some(server) => Some(match self.hosted.held(server.as_str()) {
                 Some(held) => held.to_string(),
-                None => format!("its server `{server}` is switched off"),
+                None => self.enable_hint(&server),
             }),
-            None => self.off_here().or_else(|| self.hosted.broken_owner(self.name)),
+            None => self
+                .off_here()
+                .or_else(|| self.hosted.broken_owner(self.name))
+                .or_else(|| report::why_no_server(&self.hosted.loaded, self.who.config_flag())),
         }
+    }
+
+    /// A hint on a server that is switched off, with the place to change.
+    fn enable_hint(&self, name: &ServerName) -> String {
+        let shown = escape_control(name.as_str());
+        let Some(server) = self.hosted.loaded.config.server(name.as_str()) else {
+            return format!("its server `{shown}` is switched off");
+        };
+        let Provenance { location, switched_by, .. } = &server.provenance;
+        let place = switched_by.as_ref().map_or(location, |(_, location)| location);
+        let place = escape_control(&place.to_string());
+        format!("its server `{shown}` is switched off; enable it at {place}")
     }
 
     /// The reason if the server of the name is disabled in the conversation.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use trunkline::call::{ArtifactDir, CallError, CallOptions, Outcome as Called};
+use trunkline::call::{ArtifactDir, CallError, CallErrorKind, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, escape_control};
 use trunkline::connection::{CallHandler, Connection};
 use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
@@ -14,7 +14,7 @@ use trunkline::name::ServerName;
 use super::command_host::CommandHost;
 use super::resolve::TimeLimit;
 use super::resource_links::with_readable_links;
-use crate::arguments::{Format, TimeoutArguments};
+use crate::arguments::{Format, TimeoutArguments, quoted};
 use crate::environment::ProcessEnv;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
@@ -26,6 +26,10 @@ const MAX_PROGRESS: usize = 60;
 
 /// Depth to which arguments are searched: people write less, and each level is parsed again.
 const MAX_DEPTH: usize = 32;
+
+/// A hint on how arguments are written as JSON.
+const OBJECT_EXAMPLE: &str =
+    "the arguments are one object, in quotes for the shell: --json '{\"text\": \"hello\"}'";
 
 /// Shows progress and log messages of a call.
 pub(crate) struct ProgressPrinter<'t> {
@@ -134,12 +138,26 @@ impl CallRunner<'_> {
         };
         let called = call(options).await;
         terminal.clear_progress();
-        let called = called.map_err(|error| Failure::from(error).of(self.server))?;
+        let called = called.map_err(|error| self.failure(error))?;
         let kept = (self.environment, self.bounds.artifacts.as_deref());
         let called = with_readable_links(called, self.hosted, kept).await;
         terminal.print(&printed(&called, self.settings.format))?;
         self.report_saved_files(&called, terminal);
         Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
+    }
+
+    /// The error of the call. For invalid arguments, it names the command that prints the schema.
+    fn failure(&self, error: CallError) -> Failure {
+        let is_schema_hint = error.kind() == CallErrorKind::BadArguments && error.hint().is_none();
+        let failure = Failure::from(error).of(self.server);
+        if !is_schema_hint {
+            return failure;
+        }
+        let server = quoted(self.server.as_str());
+        let config = self.settings.written_config();
+        failure.with_hint(format!(
+            "`trunkline tools --server {server} --format json{config}` prints its schema"
+        ))
     }
 
     /// The name shown with log messages.
@@ -195,11 +213,11 @@ pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
         let failure = bad(&format!("{whence} is {error}"));
         match text {
             "-" => failure.with_hint("`-` without `--json` reads it from standard input"),
-            _ => failure,
+            _ => failure.with_hint(OBJECT_EXAMPLE),
         }
     })?;
     if !raw.is_object() {
-        bail!(bad(&format!("{whence} is JSON, and not an object")));
+        bail!(bad(&format!("{whence} is JSON, and not an object")).with_hint(OBJECT_EXAMPLE));
     }
     reject_repeated_keys(&raw, whence)?;
     Ok(raw)

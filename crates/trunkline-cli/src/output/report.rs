@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use trunkline::config::{
-    ColorStyle, ConsentHold, Diagnostic, LoadedConfig, Location, Severity, escape_control,
+    ColorStyle, ConsentHold, Diagnostic, LoadedConfig, Location, Server, Severity, escape_control,
 };
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
@@ -14,8 +14,10 @@ use crate::arguments::Format;
 use crate::settings::Verbosity;
 
 /// The message when there is no configuration, which is not an error.
-pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. \
-                                        `trunkline --help` says where it is looked for.\n";
+pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. Create \
+                                        trunkline.json, or name a file with `--config FILE`.\n\
+                                        `trunkline --help` lists where one is looked for; \
+                                        `trunkline demo` needs none.\n";
 
 /// The message when no server of the configuration is usable. Its errors have been reported.
 const NOTHING_USABLE: &str =
@@ -26,8 +28,41 @@ pub(crate) fn no_servers(loaded: &LoadedConfig) -> &'static str {
     match loaded.origins.is_empty() {
         _ if loaded.has_errors(false) => NOTHING_USABLE,
         true => NOTHING_FOUND,
-        false => "The configuration has no servers.\n",
+        false => "The configuration has no servers: add one under `mcpServers`.\n",
     }
+}
+
+/// Servers that are named in one message; more would not be read.
+const MAX_NAMED: usize = 5;
+
+/// The reason why no server is in use, if the configuration is the reason; `config` is the option
+/// that names it. Servers of a file that is not trusted are reported elsewhere.
+pub(crate) fn why_no_server(loaded: &LoadedConfig, config: &str) -> Option<String> {
+    if loaded.config.servers().len() == 0 {
+        return Some(match loaded.origins.is_empty() {
+            _ if loaded.has_errors(false) => {
+                format!(
+                    "no server of the configuration can be used: `trunkline check{config}` says why"
+                )
+            }
+            true => "no configuration was found".to_owned(),
+            false => "the configuration has no servers: add one under `mcpServers`".to_owned(),
+        });
+    }
+    let is_off = |server: &Server| !server.enabled && server.hold.is_none();
+    if !loaded.config.servers().all(is_off) {
+        return None;
+    }
+    let count = loaded.config.servers().len();
+    let named = loaded.config.servers().take(MAX_NAMED);
+    let names: Vec<_> = named.map(|server| escape_control(server.name.as_str())).collect();
+    let others = if count > names.len() { ", …" } else { "" };
+    let (servers, verb) = (plural(count, "server"), if count == 1 { "is" } else { "are" });
+    Some(format!(
+        "no server is enabled: {servers} {verb} switched off ({}{others}); \
+         `trunkline config{config}` shows where each is written",
+        names.join(", ")
+    ))
 }
 
 /// The note on an untrusted file in an inspection; empty if it may run.

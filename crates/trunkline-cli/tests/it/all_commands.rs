@@ -13,16 +13,28 @@ fn help_teaches() {
         &["--help"][..],
         &["check", "--help"],
         &["config", "--help"],
+        &["status", "--help"],
         &["tools", "--help"],
         &["call", "--help"],
+        &["resources", "--help"],
+        &["read", "--help"],
+        &["prompts", "--help"],
+        &["prompt", "--help"],
+        &["complete", "--help"],
         &["explain", "--help"],
         &["serve", "--help"],
         &["token", "--help"],
         &["token", "add", "--help"],
+        &["token", "list", "--help"],
+        &["token", "remove", "--help"],
         &["trust", "--help"],
+        &["demo", "--help"],
+        &["schema", "--help"],
+        &["completions", "--help"],
     ] {
         let run = folder.run(arguments);
         assert_eq!(run.code, 0);
+        assert!(run.output.contains("\nExample"), "{arguments:?} has no example");
         insta::assert_snapshot!(arguments.join(" "), run.output);
     }
 }

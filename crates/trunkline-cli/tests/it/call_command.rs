@@ -50,13 +50,14 @@ fn a_name_that_does_not_exist_is_corrected() {
     assert_ends(&["words_shuot"], 4, did_you_mean);
     assert_ends(&["shout"], 4, "did you mean `words_shout`?");
     assert_ends(&["worsd_shout"], 4, "did you mean `words_shout`?");
-    assert_ends(&["asleep_snore"], 4, "its server `asleep` is switched off");
+    let off = "its server `asleep` is switched off; enable it at trunkline.json:";
+    assert_ends(&["asleep_snore"], 4, off);
     assert_ends(&["words_shout", "--agent", "Missing"], 4, "there is no agent `Missing`");
 }
 
 #[test]
 fn tool_hidden_by_name_is_explained_without_starting_its_server() {
-    let hint = "`trunkline explain words_zzzzzzzz` says more";
+    let hint = "`trunkline tools` lists the tools";
     assert_ends(&["words_zzzzzzzz", "--arg", "text=x"], 4, hint);
     let hint = "if there is one, a rule hides it: `trunkline explain numbers_add --agent Shouter --bundle loud` says more";
     assert_ends(&["numbers_add", "--agent", "Shouter", "--bundle", "loud"], 4, hint);
@@ -146,6 +147,7 @@ fn call_to_a_server_with_an_invalid_entry_names_the_mistake() {
 fn arguments_that_cannot_be_used_are_refused_before_anything_starts() {
     assert_ends(&["words_shout", "--json", "{text"], 6, "`--json` is not JSON: key must be");
     assert_ends(&["words_shout", "--json", "[1]"], 6, "`--json` is JSON, and not an object");
+    assert_ends(&["words_shout", "--json", "[1]"], 6, r#"--json '{"text": "hello"}'"#);
     assert_ends(&["words_shout", "--arg", "text"], 2, "`--arg` needs a name and a value");
     assert_ends(&["words_shout", "--arg", "=x"], 2, "`--arg` needs a name and a value");
     let twice = ["words_shout", "--arg", "text=a", "--arg", "text=b"];
@@ -233,7 +235,7 @@ fn missing_program_does_not_reveal_the_value_of_its_reference() {
         let run = folder.finish(&mut command);
         let all = run.to_string();
         assert!(!all.contains("sup3rS3cretTOKEN"), "{run}");
-        assert!(all.contains("no-such-${TOK}: not found"), "{run}");
+        assert!(all.contains("the program `no-such-${TOK}` was not found"), "{run}");
     }
 }
 

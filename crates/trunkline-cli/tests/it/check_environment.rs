@@ -132,6 +132,11 @@ fn cap_above_the_message_limit_is_rejected() {
         &json!({ "maxResultBytes": 17_000_000, "servers": { "s": { "command": "sh" } } }),
     );
     assert_eq!(run.output.matches("error[out-of-range]").count(), 1, "{run}");
+    let text =
+        "{\n\"mcpServers\": { \"s\": { \"command\": \"sh\" } },\n\"maxResultBytes\": \"1GiB\"\n}";
+    let run = Folder::new().file("mcp.json", text).run(&["check", "mcp.json"]);
+    assert!(run.output.contains("error[out-of-range]: `maxResultBytes`"), "{run}");
+    assert!(run.output.contains("mcp.json:3:"), "{run}");
     let run = checked(&json!({ "command": "sh", "maxResultBytes": "16MiB" }));
     assert!(run.output.contains("no problems"), "{run}");
 }

@@ -46,7 +46,7 @@ fn unknown_name_suggests_hidden_tools_too() {
         ("words_remembr", "did you mean `words_remember`?"),
         ("remember", "did you mean `words_remember`?"),
         ("asleep_snore", "its server `asleep` is switched off"),
-        ("nothing://at/all", "there is nothing of the name `nothing://at/all`"),
+        ("nothing://at/all", "there is no resource `nothing://at/all`"),
     ] {
         let run = folder.run(&["explain", name]);
         assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");

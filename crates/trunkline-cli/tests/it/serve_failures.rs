@@ -70,7 +70,7 @@ fn failed_start_is_reported_once_with_its_reason() {
         assert_eq!(tools_at(&folder, serving.url(), None), Vec::<String>::new());
     }
     for said in [
-        "warning: server `missing`: no-such-program: not found\n  is it installed",
+        "warning: server `missing`: the program `no-such-program` was not found\n  install it",
         "warning: server `ends`: the process ended (exit status: 3)\n  it said: no key in ***\n  \
          it stays down",
         "warning: server `noisy`: it did not answer in time: `timeouts.handshake` is 3s\n  ",
@@ -216,7 +216,10 @@ fn failed_start_is_reported_on_stderr_over_stdio() {
     drop(input);
     let output = process.wait_with_output().unwrap();
     let messages = String::from_utf8(output.stderr).unwrap();
-    assert!(messages.starts_with("warning: server `missing`: no-such-program"), "{messages}");
+    assert!(
+        messages.starts_with("warning: server `missing`: the program `no-such-program`"),
+        "{messages}"
+    );
     let answers = String::from_utf8(output.stdout).unwrap();
     assert!(answers.lines().all(|line| line.starts_with('{')), "{answers}");
 }

@@ -430,6 +430,29 @@ fn missing_configuration_is_reported_and_an_invalid_one_fails() {
     assert_eq!((run.code, run.output.as_str()), (1, ""), "{run}");
 }
 
+/// Seen before: only "there are no tools", and no reason.
+#[test]
+fn a_configuration_without_an_enabled_server_says_so() {
+    let off = json!({ "command": "cat", "enabled": false });
+    let config = json!({ "mcpServers": { "one": off, "two": off } }).to_string();
+    let folder = Folder::new().file("trunkline.json", config);
+    let reason = "no server is enabled: 2 servers are switched off (one, two); \
+                  `trunkline config` shows where each is written\n";
+    for command in ["tools", "resources", "prompts"] {
+        let run = folder.run(&[command]);
+        let said = format!("there are no {command}; {reason}");
+        assert_eq!((run.code, run.output.as_str(), run.messages), (0, "", said), "{command}");
+    }
+    let run = folder.run(&["call", "words_shout"]);
+    let said = format!("error: there is no tool `words_shout`\n  {reason}");
+    assert_eq!((run.code, run.messages), (4, said));
+    let run = folder.run(&["check"]);
+    assert!(run.output.contains("2 servers, 2 switched off; no problems"), "{run}");
+    let run = Folder::new().file("trunkline.json", "{}").run(&["tools"]);
+    let said = "there are no tools; the configuration has no servers: add one under `mcpServers`\n";
+    assert_eq!(run.messages, said);
+}
+
 #[test]
 fn servers_without_resources_and_prompts_have_none() {
     let folder = folder();

@@ -298,7 +298,7 @@ async fn items_of_a_server_that_never_started_are_unavailable() {
             let error = asker.ask(method, params).await["error"].take();
             assert_eq!((&error["code"], &error["data"]["retry"]), (&json!(-32_603), &json!(false)));
             let words = error["message"].as_str().unwrap();
-            let expected = "MCP server unreachable: server `down`: no-such-program: not found";
+            let expected = "MCP server unreachable: server `down`: the program `no-such-program` was not found";
             assert!(words.starts_with(expected), "{words}");
         }
         for (method, params) in asked_of("none") {

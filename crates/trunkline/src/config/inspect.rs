@@ -44,7 +44,11 @@ pub fn inspect(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
     let most = inspector.max_message_bytes();
     let of_all = config.defaults().max_result_bytes;
     if of_all > most {
-        found.push(large_result("", of_all, most));
+        let large = large_result("", of_all, most);
+        found.push(match &config.max_result_place {
+            Some(place) => large.at_location(place.clone()),
+            None => large,
+        });
     }
     for server in config.servers().filter(|server| server.enabled) {
         let inspection = ServerInspection { server, inspector };

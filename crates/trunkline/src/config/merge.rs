@@ -82,6 +82,8 @@ impl Merger {
         self.unreadable_settings.extend(layer.unreadable_settings);
         layer.naming.apply(&mut self.config.naming);
         layer.behaviour.apply(&mut self.config.defaults);
+        let place = &mut self.config.max_result_place;
+        *place = layer.max_result_place.or(place.take());
         self.config.unknown.extend(layer.unknown);
     }
 

@@ -25,6 +25,8 @@ pub struct Config {
     pub(crate) agents: Agents,
     pub(crate) naming: Naming,
     pub(crate) defaults: ServerSettings,
+    /// The location of `maxResultBytes` for all servers, if a layer sets it.
+    pub(crate) max_result_place: Option<Location>,
     pub(crate) unknown: Vec<UnknownKey>,
     pub(crate) identity: ConfigIdentity,
 }

@@ -18,197 +18,203 @@ pub(crate) use values::{
 };
 
 written! {
-    /// One server, in any host's spelling.
+    /// One server. The keys of other hosts are accepted too.
     open struct ServerEntry {
-        /// How the server is reached. Left out, it follows from `command` or `url`.
+        /// Transport of the server. Default: `stdio` with `command`, `remote` with `url`.
         kind: TransportKeyword = "type" | "transportType",
-        /// The kind of transport, or an object with the keys of the transport (ToolLoop).
+        /// Transport, or an object with the keys of the transport (ToolLoop).
         transport: TransportEntry = "transport",
-        /// The program to run; as an array, with its arguments (opencode).
+        /// Program to run. An array also contains its arguments (opencode).
         command: CommandEntry = "command",
         /// Arguments of the program.
         args: Vec<WithSpan<Box<str>>> = "args",
-        /// The directory to run it in.
+        /// Working directory of the program. Default: that of Trunkline.
         cwd: Box<str> = "cwd",
-        /// Environment variables of the program; `null` removes one.
+        /// Environment variables of the program. `null` removes a variable.
         env: NamedValues<VariableEntry> = "env" | "environment",
-        /// A file with more environment variables, one `NAME=value` per line.
+        /// File with more environment variables, one `NAME=value` per line.
         env_file: Box<str> = "envFile",
-        /// Variables of the host that it gets beside those that every server gets: true for all, or
-        /// patterns of names. Default: the global rule.
+        /// Environment variables of Trunkline that the server inherits, in addition to the usual
+        /// ones: `true` for all, or patterns of names. Default: the top-level `inheritEnv`.
         @rule inherit_env: InheritEntry = "inheritEnv",
-        /// The address of a remote server.
+        /// URL of a remote server.
         url: Box<str> = "url" | "serverUrl" | "baseUrl",
-        /// The address of a Streamable HTTP server (Gemini CLI).
+        /// URL of a Streamable HTTP server (Gemini CLI).
         http_url: Box<str> = "httpUrl",
-        /// The address of a plain TCP server (Gemini CLI); not supported.
+        /// Address of a TCP server (Gemini CLI). Not supported.
         tcp: Box<str> = "tcp",
-        /// Headers sent with every request.
+        /// HTTP headers of every request.
         headers: NamedValues<Box<str>> = "headers",
-        /// Whether the server is used. Default: true.
+        /// Whether the server is used. Default: `true`.
         @rule enabled: bool = "enabled" | "isActive",
-        /// Whether the server is not used; the opposite of `enabled`.
+        /// Whether the server is not used: the opposite of `enabled`. Default: `false`.
         @rule disabled: bool = "disabled",
-        /// Whether the server is taken at its word. Default: trusted.
+        /// Whether output of the server is trusted. Tools of an untrusted server need `allowTools`.
+        /// Default: `trusted`.
         @rule trust: TrustEntry = "trust",
-        /// The provider of credentials that the embedding host supplies under this id.
+        /// ID of a credential provider that the embedding host supplies.
         auth_provider: Box<str> = "authProviderId",
-        /// What goes before the names of its tools instead of the server's name; empty for nothing.
+        /// Prefix of the exposed names. An empty string means no prefix. Default: the name of the
+        /// server.
         prefix: Prefix = "prefix",
-        /// Which of its tools may be seen. Default: the global rule.
+        /// Tools that are visible, by their annotations. Default: the top-level `access`.
         @rule access: Access = "access",
-        /// When it is connected. Default: the global rule.
+        /// When the server is started. Default: the top-level `connect`.
         connect: StartPolicy = "connect",
-        /// Which generation of the protocol is spoken. Default: the global rule.
+        /// Protocol era. Default: the top-level `protocol`.
         protocol: Protocol = "protocol",
-        /// Whether it is started again when it ended. Default: the global rule.
+        /// Whether the server is restarted after a failure. Default: the top-level `restart`.
         @rule restart: RestartEntry = "restart",
-        /// A bound on calls, in the unit of the host this entry was written for.
+        /// Timeout of calls, in the unit of the host that the entry was written for. A string has a
+        /// unit, such as "30s".
         timeout: TimeoutEntry = "timeout",
-        /// Bounds on every kind of wait.
+        /// Timeouts. Default: the top-level `timeouts`.
         timeouts: TimeoutsEntry = "timeouts",
-        /// A bound on calls in milliseconds (Claude Code).
+        /// Timeout of calls, in milliseconds (Claude Code).
         request_timeout_ms: PositiveDuration = "request_timeout_ms",
-        /// A bound on the start in milliseconds (LibreChat).
+        /// Timeout of the start, in milliseconds (LibreChat).
         init_timeout: PositiveDuration = "initTimeout",
-        /// How many calls may run at once. Default: no limit.
+        /// Maximum number of concurrent calls. Default: the top-level `concurrency`.
         @rule concurrency: Count = "concurrency",
-        /// Whether all clients of a gateway use the same process, or each one of its own.
+        /// Whether all clients of a gateway share the server, or each has its own. Default: the
+        /// top-level `share`.
         @rule share: Share = "share",
-        /// Whether secrets of the configuration are also masked in what a server answers. Default:
-        /// no.
+        /// Whether secrets of the configuration are masked in results. Default: the top-level
+        /// `redact`.
         @rule redact: bool = "redact",
-        /// How long a list of tools is used before it is asked for again, in milliseconds.
+        /// Lifetime of a list of tools, in milliseconds. Default: the top-level `toolsTtlMs`.
         tools_ttl: WrittenDuration = "toolsTtlMs",
-        /// How long the server may be idle before it is stopped. Default: for ever.
+        /// Idle time after which the server is stopped, in milliseconds, or with a unit such as
+        /// "10m". Default: the top-level `idleTimeout`.
         idle_timeout: PositiveDuration = "idleTimeout",
-        /// How large a result may be before it is cut. Default: 5 MiB.
+        /// Maximum size of a result, in bytes, or with a unit such as "1MiB". A larger result is
+        /// truncated. Default: the top-level `maxResultBytes`.
         @rule max_result: WrittenSize = "maxResultBytes",
-        /// The only tools and prompts that may be seen, in the server's own names, and resources, by
-        /// their addresses.
+        /// Tools and prompts that are visible, by the server's own names, and resources, by their
+        /// URIs. Default: all.
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
-        /// Tools, prompts and resources that may not be seen, named in the same way.
+        /// Tools, prompts and resources that are hidden, also if `allowTools` contains them.
         @rule deny_tools: DenyList =
             "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }
 }
 
 written! {
-    /// A program as older versions of Zed wrote it.
+    /// A program, as older versions of Zed write it.
     struct ProgramEntry {
-        /// The program to run.
+        /// Program to run.
         path: Box<str> = "path",
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<WithSpan<Box<str>>> = "args",
-        /// Its environment variables.
+        /// Environment variables of the program.
         env: NamedValues<VariableEntry> = "env",
     }
 }
 
 written! {
-    /// Bounds on waiting. A number is milliseconds; a text has a unit, such as "30s".
+    /// Timeouts. A number is in milliseconds; a string has a unit, such as "30s".
     struct TimeoutsEntry {
-        /// Reaching the server: starting its process, opening a connection.
+        /// Start of the process, or connection to the URL. Default: 10s.
         connect: PositiveDuration = "connect",
-        /// Agreeing on the protocol.
+        /// Handshake of the protocol. Default: 30s.
         handshake: PositiveDuration = "handshake",
-        /// Listing tools, resources or prompts.
+        /// Response to a list request. Default: 30s.
         list: PositiveDuration = "list",
-        /// One call, without the time in which a question of the server waits for an answer.
+        /// Response to a call, without the time in which a server request is open. Default: 5m.
         call: PositiveDuration = "call",
-        /// One question that the server asks during a call.
+        /// Response to a server request during a call. Default: 10m.
         question: PositiveDuration = "question",
-        /// Ending by itself when asked to.
+        /// Graceful shutdown, after which the server is killed. Default: 5s.
         shutdown: PositiveDuration = "shutdown",
-        /// How long a list waits for servers that are still starting.
+        /// Time that a list waits for servers that are starting. Default: 2s.
         grace: WrittenDuration = "grace",
     }
 }
 
 written! {
-    /// Bounds as opencode writes them.
+    /// Timeouts, as opencode writes them.
     struct StartupRequestEntry {
-        /// The start, in milliseconds.
+        /// Timeout of the start, in milliseconds.
         startup: PositiveDuration = "startup",
-        /// One request, in milliseconds.
+        /// Timeout of a request, in milliseconds.
         request: PositiveDuration = "request",
     }
 }
 
 written! {
-    /// When and how often a server is started again.
+    /// When and how often a server is restarted.
     struct RestartDetails {
-        /// Whether it is started again at all.
+        /// Whether the server is restarted. Default: `on-failure`.
         @rule policy: RestartRule = "policy",
-        /// How many times in a row. Default: 5.
+        /// Maximum number of restarts in a row. Default: 5.
         @rule limit: Count = "limit",
-        /// The pause before the first time. Default: 500ms.
+        /// Delay before the first restart, which doubles each time. Default: 500ms.
         delay: PositiveDuration = "delay",
-        /// The longest pause. Default: 30s.
+        /// Maximum delay. Default: 30s.
         max_delay: PositiveDuration = "maxDelay",
     }
 }
 
 written! {
-    /// How exposed names are made.
+    /// Rules for exposed names.
     struct NamingEntry {
-        /// What stands between server and tool. Default: `_`.
+        /// Separator between prefix and name. Default: `_`.
         separator: Separator = "separator",
-        /// How long a name may be. Default: 64, which every model provider accepts.
+        /// Maximum length of a name, in characters. Default: 64, which every model provider accepts.
         max_length: NameLength = "maxLength",
-        /// Whether descriptions start with `[server]`. Default: true.
+        /// Whether descriptions start with `[server]`. Default: `true`.
         describe_server: bool = "describeServer",
-        /// Whether addresses of resources say whose they are, also where they are unique. Default:
-        /// bare.
+        /// Whether resource URIs name their server also where they are unique. Default: `bare`.
         addresses: UriStyle = "addresses",
     }
 }
 
 written! {
-    /// A named choice of tools of one server.
+    /// A named selection of tools of one server.
     struct BundleEntry {
-        /// The server.
+        /// Name of the server.
         server: Box<str> = "serverId",
-        /// How the tools reach the model. Default: direct.
+        /// How the tools are presented to the model. Default: `direct`.
         mode: BundleMode = "mode",
-        /// The only tools in the bundle, in the server's own names. Left out: all.
+        /// Tools in the bundle, by the server's own names. Default: all.
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
-        /// Tools that are not in the bundle; they win over `allowTools`.
+        /// Tools that are not in the bundle, also if `allowTools` contains them.
         @rule deny_tools: DenyList =
             "denyTools" | "disabledTools" | "excludeTools" | "blockedTools",
     }
 }
 
 written! {
-    /// An agent and what it may see.
+    /// An agent, with the tools that it sees.
     struct AgentEntry {
-        /// Patterns of exposed names; the last that matches wins.
+        /// Patterns of exposed names. The last pattern that matches decides.
         @rule tools: PatternsEntry = "tools",
-        /// The most that the agent may do, if that is less than the configuration allows.
+        /// Tools that the agent sees, by their annotations, within `access` of the server.
         @rule access: Access = "access",
-        /// What the agent is for.
+        /// Description of the agent.
         description: Box<str> = "description",
     }
 }
 
 written! {
-    /// A value the user is asked for (VS Code).
+    /// An input of the user (VS Code).
     struct InputEntry {
-        /// How the user is asked; here, input comes from the environment.
+        /// Kind of prompt. Not used: the value comes from the variable `TRUNKLINE_INPUT_…`, with the
+        /// ID in capitals.
         kind: AnyValue = "type",
-        /// What the user is told.
+        /// Text of the prompt.
         description: AnyValue = "description",
-        /// What the user may choose from.
+        /// Values to choose from.
         options: AnyValue = "options",
-        /// The command of VS Code that gives the value; not run.
+        /// Command of VS Code that returns the value. Not run.
         command: AnyValue = "command",
         /// Arguments of that command.
         args: AnyValue = "args",
-        /// What `${input:…}` refers to it by.
+        /// ID, for `${input:id}`.
         id: Box<str> = "id",
-        /// The value when none is given.
+        /// Value if the variable is not set.
         default: Box<str> = "default",
         /// Whether the value is a secret.
         password: bool = "password",
@@ -216,63 +222,64 @@ written! {
 }
 
 written! {
-    /// A Trunkline configuration. Entries of other hosts can be pasted in unchanged.
+    /// A configuration of Trunkline. Entries of other hosts work unchanged.
     open struct FileEntry {
-        /// Where this schema is.
+        /// URL or path of this schema, for editors.
         schema: AnyValue = "$schema",
-        /// The servers, by name.
+        /// Servers, by name.
         mcp_servers: ServerMap = "mcpServers",
-        /// The servers, by name, as VS Code, ToolLoop and Dispatch spell it.
+        /// Servers, by name (VS Code, ToolLoop, Dispatch).
         servers: ServerMap = "servers",
-        /// The servers, by name, as opencode spells it.
+        /// Servers, by name (opencode).
         mcp: McpEntry = "mcp",
-        /// The servers, by name, as Zed spells it.
+        /// Servers, by name (Zed).
         context_servers: ServerMap = "context_servers",
-        /// Named choices of tools.
+        /// Bundles, by name: selections of tools.
         bundles: NamedValues<BundleEntry> = "bundles",
-        /// Agents: a file or folder, several of them, or agents by name.
+        /// Agents by name, or files and directories that define them.
         agents: AgentsEntry = "agents",
-        /// How exposed names are made.
+        /// Rules for exposed names.
         naming: NamingEntry = "naming",
-        /// What stands between server and tool in an exposed name; short for `naming.separator`.
+        /// Short form of `naming.separator`.
         separator: Separator = "separator",
-        /// Which tools may be seen. Default: read-write.
+        /// Tools that are visible, by their annotations. Default: `read-write`.
         @rule access: Access = "access",
-        /// When servers are connected. Default: lazy.
+        /// When servers are started. Default: `lazy`.
         connect: StartPolicy = "connect",
-        /// Which generation of the protocol is spoken. Default: auto.
+        /// Protocol era. Default: `auto`.
         protocol: Protocol = "protocol",
-        /// Whether servers are started again when they ended. Default: on-failure.
+        /// Whether servers are restarted after a failure. Default: `on-failure`.
         @rule restart: RestartEntry = "restart",
-        /// Variables of the host that servers get beside those that every server gets: true for all,
-        /// or patterns of names. Default: none.
+        /// Environment variables of Trunkline that servers inherit, in addition to the usual ones:
+        /// `true` for all, or patterns of names. Default: none.
         @rule inherit_env: InheritEntry = "inheritEnv",
-        /// Bounds on every kind of wait.
+        /// Timeouts of all servers.
         timeouts: TimeoutsEntry = "timeouts",
-        /// How many calls may run at once, per server. Default: no limit.
+        /// Maximum number of concurrent calls of each server. Default: no limit.
         @rule concurrency: Count = "concurrency",
-        /// Whether all clients of a gateway use the same processes, or each its own. Default: all.
+        /// Whether all clients of a gateway share the servers, or each has its own. Default: `all`.
         @rule share: ShareEntry = "share",
-        /// Whether secrets of the configuration are also masked in what a server answers. Default:
-        /// no.
+        /// Whether secrets of the configuration are masked in results. Default: `false`.
         @rule redact: bool = "redact",
-        /// How long a list of tools is used before it is asked for again, in milliseconds.
+        /// Lifetime of a list of tools, in milliseconds. Default: 5m.
         tools_ttl: WrittenDuration = "toolsTtlMs",
-        /// How long a server may be idle before it is stopped. Default: for ever.
+        /// Idle time after which a server is stopped, in milliseconds, or with a unit such as "10m".
+        /// Default: never.
         idle_timeout: PositiveDuration = "idleTimeout",
-        /// How large a result may be before it is cut. Default: 5 MiB.
+        /// Maximum size of a result, in bytes, or with a unit such as "1MiB". A larger result is
+        /// truncated. Default: 5 MiB.
         @rule max_result: WrittenSize = "maxResultBytes",
-        /// Values the user is asked for (VS Code).
+        /// Inputs of the user (VS Code).
         inputs: Vec<WithSpan<InputEntry>> = "inputs",
-        /// A bound on calls to all servers in seconds (Zed).
+        /// Timeout of calls to all servers, in seconds (Zed).
         context_server_timeout: RawNumber = "context_server_timeout",
-        /// Settings that opencode calls experimental.
+        /// Experimental settings of opencode. Only `mcp_timeout` is used, in milliseconds.
         experimental: AnyValue = "experimental",
-        /// opencode's rules for tools; not applied.
+        /// Rules of opencode for tools. Not applied.
         permission: AnyValue = "permission",
-        /// opencode's older rules for tools; not applied.
+        /// Older rules of opencode for tools. Not applied.
         tools: AnyValue = "tools",
-        /// VS Code's sandbox; not applied.
+        /// Sandbox of VS Code. Not applied.
         sandbox: AnyValue = "sandbox",
     }
 }

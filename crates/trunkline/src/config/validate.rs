@@ -53,6 +53,8 @@ pub(crate) struct Layer {
     pub(crate) unreadable_settings: Vec<UnreadableSetting>,
     /// The location of the access rule for all servers.
     pub(crate) access_place: Option<Location>,
+    /// The location of `maxResultBytes` for all servers.
+    pub(crate) max_result_place: Option<Location>,
     pub(crate) unknown: Vec<UnknownKey>,
 }
 
@@ -71,6 +73,7 @@ impl Layer {
             behaviour,
             unreadable_settings: Vec::new(),
             access_place: None,
+            max_result_place: None,
             unknown: Vec::new(),
             hold: None,
         }
@@ -142,6 +145,8 @@ impl LayerReader<'_, '_> {
         let naming = NamingLayer::of_file(&file, self.decoder);
         let access_place = self.access_place(root, &file, &mut behaviour);
         let unreadable_settings = self.unreadable_settings(root, &file);
+        let max_result = file.max_result.as_ref();
+        let max_result_place = max_result.map(|written| self.decoder.location(written.span));
         Layer {
             unreadable_settings,
             servers: self.servers(&file, &inputs, &containers),
@@ -151,6 +156,7 @@ impl LayerReader<'_, '_> {
             naming,
             behaviour,
             access_place,
+            max_result_place,
             unknown: self.kept(&file),
             origin: self.origin.clone(),
             hold: None,

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, io};
+use std::{fmt, io, thread};
+
+use tokio::sync::oneshot;
 
 use super::{Host, HostConfig, HostOptions};
 use crate::config::{
@@ -71,10 +73,13 @@ enum ConfigSource {
     Load(Box<LoadOptions>),
 }
 
-/// A host could not be started, because its configuration cannot be used at all.
+/// A host could not be started, because its configuration cannot be used at all or could not be
+/// read.
 #[derive(Debug)]
 pub struct StartError {
     diagnostics: Vec<Diagnostic>,
+    /// The error if no thread could be started to read the configuration.
+    thread: Option<io::Error>,
 }
 
 impl StartError {
@@ -86,6 +91,12 @@ impl StartError {
 
 impl fmt::Display for StartError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(error) = &self.thread {
+            return write!(
+                formatter,
+                "the configuration cannot be read: no thread can be started: {error}"
+            );
+        }
         formatter.write_str("the configuration cannot be used\n")?;
         for diagnostic in &self.diagnostics {
             formatter.write_str(&diagnostic.render(ColorStyle::Plain))?;
@@ -94,7 +105,11 @@ impl fmt::Display for StartError {
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.thread.as_ref().map(|error| error as _)
+    }
+}
 
 impl Host {
     /// Starts to build a host. Without further calls it has no servers.
@@ -246,20 +261,33 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// When the configuration has errors and no server can be used.
+    /// When the configuration has errors and no server can be used, or the system has no thread to
+    /// read it on.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Host, StartError> {
-        // Files may be on a file system that does not respond.
-        let read = tokio::task::spawn_blocking(move || self.read()).await;
-        let (host, options) = read.expect("invariant: loading does not panic");
+        let (host, options) = self.read_on_thread().await?;
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
         if has_errors && host.config.servers().len() == 0 {
-            return Err(StartError { diagnostics: host.diagnostics });
+            return Err(StartError { diagnostics: host.diagnostics, thread: None });
         }
         Ok(Host::start_with(host, options))
+    }
+
+    /// Reads everything on a separate thread: a file may be on a file system that never responds,
+    /// and a runtime waits for its own threads when it is dropped. Dropping the future leaves the
+    /// thread behind.
+    async fn read_on_thread(self) -> Result<(HostConfig, HostOptions), StartError> {
+        let (done, answer) = oneshot::channel();
+        let work = move || {
+            // The caller may have stopped waiting.
+            let _ = done.send(self.read());
+        };
+        let thread = thread::Builder::new().name("trunkline-load".to_owned()).spawn(work);
+        thread.map_err(|error| StartError { diagnostics: Vec::new(), thread: Some(error) })?;
+        Ok(answer.await.expect("invariant: loading does not panic"))
     }
 
     /// Reads everything that comes from files and variables.

@@ -1,14 +1,18 @@
 //! Refreshes lists of the servers that are unknown or stale.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use super::{Host, WaitFor, refresh_error};
+use crate::call::CallError;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
 use crate::name::ServerName;
+use crate::view::View;
 
 impl Host {
     /// Requests the lists of some kinds from every server, where they are unknown or stale,
@@ -27,6 +31,21 @@ impl Host {
     ) -> Vec<Error> {
         let connections = servers.iter().filter_map(|name| self.shared.servers.get(name.as_str()));
         self.refresh_connections(connections.collect(), kinds, patience).await
+    }
+
+    /// The view of the same caller after the tools of some servers were refreshed, for a call by a
+    /// name that cannot be routed yet. Starts servers that do not run, and waits for the next
+    /// attempt of those that restart automatically (CON-5), no longer than `time_left`.
+    pub(super) async fn view_after_refresh(
+        &self,
+        view: &View,
+        servers: &[ServerName],
+        time_left: Option<Duration>,
+    ) -> Result<View, CallError> {
+        let refresh = self.refresh_servers(servers, &[ItemKind::Tool], WaitFor::AllReady);
+        // Without the lists, the name is judged by those that are known.
+        let _ = timeout(time_left.unwrap_or(Duration::MAX), refresh).await;
+        self.with_current_rules(view)
     }
 
     async fn refresh_connections(

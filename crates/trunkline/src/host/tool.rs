@@ -5,8 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use super::caller::{Arguments, HostCaller};
 use super::{Host, WaitFor};
 use crate::call::{ArtifactDir, CallError, CallOptions, Outcome};
@@ -134,9 +132,10 @@ impl HostCaller {
         if owners.is_empty() {
             return Err(missing);
         }
-        let refresh = self.host.refresh_servers(&owners, &[ItemKind::Tool], WaitFor::AllReady);
-        let _ = timeout(time_left.unwrap_or(Duration::MAX), refresh).await;
-        self.tool(name).map_err(|error| self.host.judged(error))
+        let view = Arc::new(self.host.view_after_refresh(&view, &owners, time_left).await?);
+        let entry = view.route(ItemKind::Tool, name);
+        let entry = entry.map_err(|none| self.host.judged(none.into()))?;
+        Ok(Tool::new(&self.host, &view, entry))
     }
 }
 
@@ -195,6 +194,45 @@ impl<'c> ToolCall<'c> {
     pub fn validate_arguments(self) -> Self {
         let options = CallOptions { checks_arguments: true, ..self.options };
         Self { options, ..self }
+    }
+
+    /// Sets all options at once, also those that have no method of their own, such as the time from
+    /// which the timeout counts. Replaces options that were set before.
+    ///
+    /// ```
+    /// # use tokio::net::TcpListener;
+    /// # use trunkline_gateway::demo::DemoServer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// use serde_json::json;
+    /// use trunkline::Host;
+    /// use trunkline::call::CallOptions;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # tokio::spawn(DemoServer::Words.listen(listener));
+    /// # let config = json!({ "mcpServers": { "words": { "url": url } } }).to_string();
+    /// let started = Instant::now();
+    /// let host = Host::builder().config_text("mcp.json", config).start().await?;
+    /// let options = CallOptions {
+    ///     timeout: Some(Duration::from_secs(60)),
+    ///     since: Some(started),
+    ///     ..CallOptions::default()
+    /// };
+    /// let call = host.call_tool("words_shout", json!({ "text": "mcp" })).options(options);
+    /// assert_eq!(call.await?.text(), "MCP");
+    /// host.shutdown().await;
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    pub fn options<'d>(self, options: CallOptions<'d>) -> ToolCall<'d>
+    where
+        'c: 'd,
+    {
+        let Self { target, arguments, on_progress, .. } = self;
+        ToolCall { target, arguments, options, on_progress }
     }
 
     /// Saves images, audio and other binary content as files.

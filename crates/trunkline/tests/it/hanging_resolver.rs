@@ -1,14 +1,17 @@
 //! A resolver that never returns blocks only the start of its own server.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
 use serde_json::json;
+use tokio::runtime;
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use trunkline::config::{self, Resolver, Secret};
+use trunkline::Host;
+use trunkline::config::{self, Environment, Resolver, Secret};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::error::ErrorKind;
 use trunkline::registry::{Registry, ServerSet};
@@ -67,4 +70,43 @@ async fn an_end_does_not_wait_for_a_file_that_does_not_answer() {
     servers.get("stuck").unwrap().start();
     timeout(PATIENCE, reads.notified()).await.expect("the file is read");
     timeout(PATIENCE, servers.close()).await.unwrap();
+}
+
+/// Configuration files on an unresponsive file system.
+#[derive(Default)]
+struct HungConfig {
+    is_read: Notify,
+}
+
+impl Environment for HungConfig {
+    fn variable(&self, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        self.is_read.notify_one();
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// Seen before: the file was read on the blocking pool, and dropping the runtime waits for that.
+#[test]
+fn a_runtime_ends_while_a_configuration_file_does_not_answer() {
+    let (done, ended) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let files = Arc::new(HungConfig::default());
+            let start = Host::builder().environment(files.clone()).config_file("mcp.json").start();
+            tokio::select! {
+                _ = start => unreachable!("the file does not answer"),
+                () = files.is_read.notified() => {}
+            }
+        });
+        drop(runtime);
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(PATIENCE).expect("the runtime has ended");
 }

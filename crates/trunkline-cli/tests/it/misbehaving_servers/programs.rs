@@ -7,7 +7,7 @@ use super::{assert_fails, beside_healthy, impatiently, scripted, shell};
 #[test]
 fn a_program_that_is_missing() {
     let server = json!({ "command": "no-such-program-anywhere" });
-    assert_fails(&server, "no-such-program-anywhere: not found", "is it installed");
+    assert_fails(&server, "the program `no-such-program-anywhere` was not found", "install it");
 }
 
 #[test]

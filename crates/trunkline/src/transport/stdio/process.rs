@@ -335,16 +335,18 @@ fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
     let name = &program.shown;
     match error.kind() {
         io::ErrorKind::NotFound if command.contains('/') && Path::new(command).exists() => {
-            Error::new(ErrorKind::StartFailed, format!("{name}: its interpreter was not found"))
-                .with_hint("look at the first line of the script")
+            let message = format!("the interpreter of `{name}` was not found");
+            Error::new(ErrorKind::StartFailed, message)
+                .with_hint("install the interpreter that the first line of the script names")
         }
         io::ErrorKind::NotFound => {
-            Error::new(ErrorKind::CommandNotFound, format!("{name}: not found"))
+            Error::new(ErrorKind::CommandNotFound, format!("the program `{name}` was not found"))
                 .with_hint(missing_program_hint(name))
         }
         io::ErrorKind::PermissionDenied => {
-            Error::new(ErrorKind::StartFailed, format!("{name}: not allowed to run it"))
-                .with_hint("is it executable?")
+            let message = format!("there is no permission to run `{name}`");
+            Error::new(ErrorKind::StartFailed, message)
+                .with_hint("make it executable, as with `chmod +x`, or correct `command`")
         }
         _ => Error::new(ErrorKind::StartFailed, format!("{name}: {error}")),
     }
@@ -352,12 +354,16 @@ fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
 
 fn missing_program_hint(name: &str) -> &'static str {
     match name {
-        "npx" | "node" | "npm" | "corepack" | "pnpm" | "yarn" => "is Node.js installed?",
-        "uvx" | "uv" => "is uv installed?",
-        "python" | "python3" | "pip" | "pipx" => "is Python installed?",
-        "docker" | "podman" => "is a container engine installed?",
-        "bun" | "bunx" => "is Bun installed?",
-        "deno" => "is Deno installed?",
-        _ => "is it installed, and on the PATH?",
+        "npx" | "node" | "npm" | "corepack" | "pnpm" | "yarn" => {
+            "install Node.js, or write the path of the program as `command`"
+        }
+        "uvx" | "uv" => "install uv, or write the path of the program as `command`",
+        "python" | "python3" | "pip" | "pipx" => {
+            "install Python, or write the path of the program as `command`"
+        }
+        "docker" | "podman" => "install it, or write the path of the program as `command`",
+        "bun" | "bunx" => "install Bun, or write the path of the program as `command`",
+        "deno" => "install Deno, or write the path of the program as `command`",
+        _ => "install it on the PATH, or write its path as `command`",
     }
 }

@@ -355,7 +355,11 @@ async fn a_program_that_cannot_be_started_is_explained() {
     };
     let (kind, text) = error(program("npx-that-is-not-there", &[]));
     assert_eq!(kind, ErrorKind::CommandNotFound);
-    assert_eq!(text, "npx-that-is-not-there: not found; is it installed, and on the PATH?");
+    assert_eq!(
+        text,
+        "the program `npx-that-is-not-there` was not found; install it on the PATH, or write its \
+         path as `command`"
+    );
     let mut lost = program("sh", &[]);
     lost.cwd = Some(Secret::new("/nowhere"));
     assert!(error(lost).1.contains("directory"));

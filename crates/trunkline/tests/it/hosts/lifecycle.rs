@@ -126,6 +126,18 @@ async fn a_call_waits_for_the_next_attempt_of_its_server() {
     within(host.shutdown()).await;
 }
 
+/// CON-5: the same for a call by name, without a view.
+#[tokio::test]
+async fn a_call_by_name_waits_for_the_next_attempt_of_its_server() {
+    let folder = Folder::new();
+    let host = host_of(&json!({ "s": folder.server("legacy", &json!({})) }));
+    within(host.call_tool("s_die", json!({})).into_future()).await.unwrap_err();
+    until_down(&host, "s").await;
+    let started = within(host.call_tool("s_started", json!({})).into_future()).await.unwrap();
+    assert_eq!(started.text(), "2");
+    within(host.shutdown()).await;
+}
+
 /// CON-10: a host closes one server or all of them, and later calls work as before.
 #[tokio::test]
 async fn servers_that_a_host_has_closed_connect_again_with_the_next_call() {
