@@ -2,7 +2,7 @@
 
 use super::decode::{AnyValue, NamedValues, WithSpan, written};
 use super::keywords::{
-    Access, BundleMode, Protocol, RestartRule, Share, StartPolicy, TransportKeyword, UriStyle,
+    Access, Protocol, RestartRule, Share, StartPolicy, ToolMode, TransportKeyword, UriStyle,
 };
 use super::units::{Count, PositiveDuration, RawNumber, WrittenDuration, WrittenSize};
 
@@ -171,7 +171,7 @@ written! {
         /// The server.
         server: Box<str> = "serverId",
         /// How the tools reach the model. Default: direct.
-        mode: BundleMode = "mode",
+        mode: ToolMode = "mode",
         /// The only tools in the bundle, in the server's own names. Left out: all.
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
@@ -234,6 +234,10 @@ written! {
         agents: AgentsEntry = "agents",
         /// How exposed names are made.
         naming: NamingEntry = "naming",
+        /// How the tools of a scope without bundles reach the model. Default: direct.
+        mode: ToolMode = "mode",
+        /// How many tokens of definitions `auto` lists directly. Default: 10000.
+        token_budget: Count = "tokenBudget",
         /// What stands between server and tool in an exposed name; short for `naming.separator`.
         separator: Separator = "separator",
         /// Which tools may be seen. Default: read-write.
