@@ -46,6 +46,7 @@ mod restart_wait;
 mod status;
 mod caller;
 mod tool;
+mod meta;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -60,6 +61,8 @@ use self::catalog_task::{CatalogTask, RefreshHandle};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
+pub use self::meta::MetaAnswer;
+use self::meta::SearchIndex;
 pub use self::options::HostOptions;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 pub use self::status::{ServerCondition, ServerStatus};
@@ -151,6 +154,7 @@ struct HostShared {
     diagnostics: Vec<Diagnostic>,
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
+    search: SearchIndex,
 }
 
 /// A configuration with its agents, including those in files, and its diagnostics.
@@ -202,6 +206,7 @@ impl Host {
             gateways,
             diagnostics,
             connections,
+            search: SearchIndex::default(),
         };
         Self { shared: Arc::new(shared) }
     }

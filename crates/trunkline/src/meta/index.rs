@@ -1,20 +1,30 @@
 //! The search index over the tools of a catalog.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use trunkline_search::{Document, Index, Query, Visible};
 
 use super::SearchArguments;
-use crate::catalog::{Catalog, Entry, ItemKind};
+use crate::catalog::{Catalog, DefinitionDigest, Entry, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::view::View;
 
 /// A search index of one catalog. Tools that a caller may not see do not influence its results.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ToolIndex {
     catalog: Weak<Catalog>,
     index: Index,
+    /// What was indexed of each server, to index only changes.
+    servers: HashMap<ServerName, IndexedServer>,
+}
+
+/// The tools of a server, by exposed name, and its description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct IndexedServer {
+    tools: Vec<(Box<str>, DefinitionDigest)>,
+    description: String,
 }
 
 /// A tool that was found.
@@ -27,11 +37,33 @@ pub struct SearchHit<'v> {
 }
 
 impl ToolIndex {
-    /// Builds the index of a catalog. `describe` returns the description of a server.
-    pub fn build(catalog: &Arc<Catalog>, describe: impl Fn(&ServerName) -> String) -> Self {
-        let documents = catalog.entries(ItemKind::Tool).iter();
-        let index = Index::build(documents.map(|entry| document(entry, &describe)));
-        Self { catalog: Arc::downgrade(catalog), index }
+    /// Builds the index of a catalog. Only servers that differ from `before` are indexed.
+    /// `describe` returns the description of a server.
+    pub fn build(
+        catalog: &Arc<Catalog>,
+        before: Option<&Self>,
+        describe: impl Fn(&ServerName) -> String,
+    ) -> Self {
+        let mut entries: HashMap<&ServerName, Vec<&Entry>> = HashMap::new();
+        for entry in catalog.entries(ItemKind::Tool) {
+            entries.entry(&entry.server().name).or_default().push(entry);
+        }
+        let mut index = before.map(|before| before.index.clone()).unwrap_or_default();
+        let known = before.map(|before| &before.servers);
+        for gone in known.into_iter().flat_map(HashMap::keys).filter(|it| !entries.contains_key(it))
+        {
+            index.remove_server(gone.as_str());
+        }
+        let mut servers = HashMap::new();
+        for (name, entries) in entries {
+            let server = IndexedServer::of(&entries, describe(name));
+            if known.and_then(|known| known.get(name)) != Some(&server) {
+                let documents = entries.iter().map(|entry| document(entry, &server.description));
+                index.replace_server(name.as_str(), documents);
+            }
+            servers.insert(name.clone(), server);
+        }
+        Self { catalog: Arc::downgrade(catalog), index, servers }
     }
 
     /// Whether this is the index of a catalog.
@@ -56,7 +88,14 @@ impl ToolIndex {
     }
 }
 
-fn document(entry: &Entry, describe: &impl Fn(&ServerName) -> String) -> Document {
+impl IndexedServer {
+    fn of(entries: &[&Entry], description: String) -> Self {
+        let tools = entries.iter().map(|entry| (entry.exposed().into(), entry.digest()));
+        Self { tools: tools.collect(), description }
+    }
+}
+
+fn document(entry: &Entry, server_description: &str) -> Document {
     let [title, description, schema] =
         entry.definition().get_all(["title", "description", "inputSchema"]);
     let text =
@@ -72,6 +111,6 @@ fn document(entry: &Entry, describe: &impl Fn(&ServerName) -> String) -> Documen
         parameters: parameters
             .map(|(name, schema)| (name, text(schema.get("description"))))
             .collect(),
-        server_description: describe(&entry.server().name),
+        server_description: server_description.to_owned(),
     }
 }
