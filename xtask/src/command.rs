@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_says_what_to_install() {
+    fn missing_program_is_reported_with_an_install_hint() {
         let mut command = Command::new("no-such-program-anywhere");
         let error = output_of(&mut command, "install it").unwrap_err();
         assert_eq!(error.to_string(), "`no-such-program-anywhere` is not installed; install it");
     }
 
     #[test]
-    fn a_useless_program_says_what_it_said_last() {
+    fn failed_program_is_reported_with_its_last_output() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo first >&2; echo too old >&2; exit 1"]);
         let error = output_of(&mut command, "install another").unwrap_err();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cargo_run_sets_is_taken_away() {
+    fn only_variables_of_cargo_run_are_removed() {
         assert!(is_set_by_cargo_run("CARGO_PKG_NAME"));
         assert!(!is_set_by_cargo_run("CARGO_TARGET_DIR"));
         assert!(!is_set_by_cargo_run("CARGO_HOME"));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_say_what_is_right() {
+    fn wrong_options_are_reported_with_valid_ones() {
         let error = parse(&["--olny"]).unwrap_err().to_string();
         assert!(error.contains("did you mean `--only`?"), "{error}");
         let error = parse(&["--only"]).unwrap_err().to_string();

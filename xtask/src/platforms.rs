@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_target_says_how_to_install_it() {
+    fn missing_target_is_reported_with_an_install_hint() {
         let note = missing_note(&["one-target", "another-target"]);
         let expected = "one-target, another-target not installed; \
                         install with `rustup target add one-target another-target`";

@@ -25,9 +25,9 @@ use anyhow::Result;
 
 use crate::arguments::Command;
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
 
 /// Runs a command.
 pub(crate) fn run(

@@ -1,6 +1,7 @@
 //! The process environment: the only module that reads its variables, directories and files.
 
 mod file_timeout;
+pub(crate) mod limits;
 mod private_file;
 mod trust;
 mod watched_files;

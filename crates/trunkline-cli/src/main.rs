@@ -1,30 +1,12 @@
 //! The `trunkline` program: arguments, settings, output, and one file per command.
 
-mod limits;
 mod arguments;
 mod environment;
 mod settings;
-mod stdio;
-mod terminal;
-mod log;
-mod report;
-mod exit;
-mod config_text;
-mod load;
-mod nested_command;
-mod inspection;
-mod consent;
-mod caller;
-mod command_host;
-mod resolve;
-mod resource_links;
-mod unmatched;
-mod listing;
-mod run_call;
-mod tokens;
-mod reload;
-mod health;
-mod client_config;
+mod output;
+mod config;
+mod host;
+mod gateway;
 mod commands;
 
 use std::process::ExitCode;
@@ -33,9 +15,10 @@ use std::sync::Arc;
 use clap::Parser as _;
 
 use arguments::Arguments;
-use environment::ProcessEnv;
+use environment::{ProcessEnv, limits};
+use output::terminal::Terminal;
+use output::{exit, log, terminal};
 use settings::Settings;
-use terminal::Terminal;
 
 fn main() -> ExitCode {
     limits::fail_writes_beyond_file_size();

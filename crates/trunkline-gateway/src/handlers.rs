@@ -1,15 +1,21 @@
-//! Handlers of the protocol's methods, all on one shared `Gateway`.
+//! Handlers of the protocol's methods. They share the state of one `Gateway`, and each calls only
+//! those above it.
 
 pub(crate) mod trace;
+pub(crate) mod errors;
 pub(crate) mod availability;
-pub(crate) mod discover;
 pub(crate) mod list_cache;
 pub(crate) mod gateway;
 pub(crate) mod list_pages;
 pub(crate) mod list;
+pub(crate) mod discover;
 pub(crate) mod route_fallback;
+pub(crate) mod in_flight;
 pub(crate) mod mrtr;
 pub(crate) mod tasks;
 pub(crate) mod relay;
+pub(crate) mod custom;
+pub(crate) mod subscribe;
 pub(crate) mod listen;
 pub(crate) mod notify;
+pub(crate) mod dispatch;

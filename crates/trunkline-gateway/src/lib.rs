@@ -72,7 +72,7 @@ pub mod demo;
 
 pub use crate::access::scope::Scope;
 pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
-pub use crate::handlers::discover::client_capabilities;
+pub use crate::handlers::gateway::client_capabilities;
 pub use crate::transport::http::{AcceptStatus, Serve, router, serve};
 pub use crate::transport::stdio::serve_stream;
 pub use options::{GatewayOptions, Limits};

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn messages_come_in_their_order_to_whoever_waits() {
+    async fn messages_are_received_in_order() {
         let (sender, mut receiver) = bounded(10);
         let sending = sender.clone();
         let reading = tokio::spawn(async move {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_wait_and_what_nobody_reads_is_dropped() {
+    async fn queue_is_bounded_and_unread_messages_are_dropped() {
         let (sender, mut receiver) = bounded(2);
         let message = Arc::new(());
         for is_room in [true, true, false] {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_heavy_lets_fewer_wait() {
+    async fn byte_limit_bounds_the_queue() {
         let (sender, mut receiver) = bounded_bytes(10, 5);
         for (weight, is_room) in [(4, true), (4, true), (1, false)] {
             assert_eq!(sender.try_send_sized(weight, weight).is_ok(), is_room);

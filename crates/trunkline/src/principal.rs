@@ -7,8 +7,7 @@ mod request_path;
 use std::fmt;
 use std::sync::Arc;
 
-pub use fair_share::FairShare;
-pub(crate) use fair_share::HeldItem;
+pub use fair_share::{Evictable, FairShare};
 pub use fair_slots::{FairSlots, Slot};
 pub use request_path::RequestPath;
 

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_and_nobody_sees_goes() {
+    fn control_and_invisible_characters_are_removed() {
         for (text, expected) in [
             ("plain\ttext\r\nwith größe", "plain\ttext\r\nwith größe"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),

@@ -1,4 +1,5 @@
-//! Restricts access to environment, terminal and home directory to designated files.
+//! Restricts environment, terminal, home directory and the choice of error codes to designated
+//! files.
 
 use super::references::{self, HIDDEN, Reference};
 use super::source::{Role, Source};
@@ -8,17 +9,26 @@ use super::violation::Violation;
 const KEPT_CLEAN: &[&str] =
     &["crates/trunkline/src/", "crates/trunkline-gateway/src/", "crates/trunkline-cli/src/"];
 
-/// A part of the process environment, the names that access it, and the files that may use them.
+/// Sources in which a JSON-RPC error is made by name.
+const GATEWAY: &[&str] = &["crates/trunkline-gateway/src/"];
+
+/// Advice for a part of the process environment.
+const PASS_IT_IN: &str = "take the value as an argument";
+
+/// A restricted subject, the names that access it, and the files that may use them.
 struct Place {
     what: &'static str,
+    within: &'static [&'static str],
     homes: &'static [&'static str],
     names: &'static [&'static str],
+    remedy: &'static str,
 }
 
 /// A name matches anywhere in a path; a segment that ends in `*` matches by prefix.
 const PLACES: &[Place] = &[
     Place {
         what: "the environment of the process",
+        within: KEPT_CLEAN,
         homes: &["crates/trunkline/src/env.rs", "crates/trunkline-cli/src/environment.rs"],
         names: &[
             "env::args*",
@@ -30,9 +40,11 @@ const PLACES: &[Place] = &[
             "env::var*",
             "std::env::*",
         ],
+        remedy: PASS_IT_IN,
     },
     Place {
         what: "the home directory",
+        within: KEPT_CLEAN,
         homes: &["crates/trunkline/src/env.rs", "crates/trunkline-cli/src/environment.rs"],
         names: &[
             "env::home_dir",
@@ -45,10 +57,12 @@ const PLACES: &[Place] = &[
             "etcetera::home_dir",
             "home::home_dir",
         ],
+        remedy: PASS_IT_IN,
     },
     Place {
         what: "the terminal",
-        homes: &["crates/trunkline-cli/src/terminal.rs"],
+        within: KEPT_CLEAN,
+        homes: &["crates/trunkline-cli/src/output/terminal.rs"],
         names: &[
             "print!",
             "println!",
@@ -61,17 +75,28 @@ const PLACES: &[Place] = &[
             "std::io::*",
             "IsTerminal",
         ],
+        remedy: PASS_IT_IN,
+    },
+    Place {
+        what: "the choice of an error code",
+        within: GATEWAY,
+        homes: &[
+            "crates/trunkline-gateway/src/request/errors.rs",
+            "crates/trunkline-gateway/src/handlers/errors.rs",
+        ],
+        names: &["RpcError::new"],
+        remedy: "add a function there",
     },
 ];
 
 /// Reports accesses outside the designated file.
 pub(crate) fn check(source: &Source) -> Vec<Violation> {
-    if !is_kept_clean(source) {
+    if source.role != Role::Production {
         return Vec::new();
     }
     let mut found = Vec::new();
     for reference in references::collect(&source.syntax) {
-        for place in PLACES.iter().filter(|place| !place.homes.contains(&&*source.path)) {
+        for place in PLACES.iter().filter(|place| place.restricts(source)) {
             if place.names.iter().any(|name| is_named(&reference, name)) {
                 found.push(violation(source, &reference, place));
             }
@@ -80,9 +105,11 @@ pub(crate) fn check(source: &Source) -> Vec<Violation> {
     found
 }
 
-fn is_kept_clean(source: &Source) -> bool {
-    let is_inside = |folder: &&str| source.path.starts_with(*folder);
-    source.role == Role::Production && KEPT_CLEAN.iter().any(is_inside)
+impl Place {
+    fn restricts(&self, source: &Source) -> bool {
+        let is_inside = |folder: &&str| source.path.starts_with(*folder);
+        self.within.iter().any(is_inside) && !self.homes.contains(&&*source.path)
+    }
 }
 
 fn is_named(reference: &Reference, name: &str) -> bool {
@@ -105,7 +132,7 @@ fn violation(source: &Source, reference: &Reference, place: &Place) -> Violation
         path: source.path.clone(),
         line: reference.line,
         problem: format!("`{}` touches {}", reference.segments.join("::"), place.what),
-        remedy: format!("only {} may; take the value as an argument", place.homes.join(" and ")),
+        remedy: format!("only {} may; {}", place.homes.join(" and "), place.remedy),
     }
 }
 
@@ -149,13 +176,23 @@ mod tests {
         let environment = "fn f() { std::env::var(\"A\"); }";
         let terminal = "fn f() { println!(); }";
         assert!(problems("crates/trunkline-cli/src/environment.rs", environment).is_empty());
-        assert!(problems("crates/trunkline-cli/src/terminal.rs", terminal).is_empty());
-        assert_eq!(problems("crates/trunkline-cli/src/terminal.rs", environment).len(), 1);
+        assert!(problems("crates/trunkline-cli/src/output/terminal.rs", terminal).is_empty());
+        assert_eq!(problems("crates/trunkline-cli/src/output/terminal.rs", environment).len(), 1);
         assert_eq!(
             problems("crates/trunkline-cli/src/main.rs", terminal),
             ["crates/trunkline-cli/src/main.rs:1: `println!` touches the terminal; \
-              only crates/trunkline-cli/src/terminal.rs may; take the value as an argument"]
+              only crates/trunkline-cli/src/output/terminal.rs may; take the value as an argument"]
         );
+    }
+
+    #[test]
+    fn the_gateway_chooses_error_codes_in_two_files() {
+        let text = "fn f() { RpcError::new(code::INVALID_PARAMS, \"no\"); }";
+        let gateway = "crates/trunkline-gateway/src";
+        assert_eq!(problems(&format!("{gateway}/handlers/list.rs"), text).len(), 1);
+        assert!(problems(&format!("{gateway}/handlers/errors.rs"), text).is_empty());
+        assert!(problems(&format!("{gateway}/request/errors.rs"), text).is_empty());
+        assert!(problems("crates/trunkline/src/a.rs", text).is_empty());
     }
 
     #[test]

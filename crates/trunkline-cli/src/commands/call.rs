@@ -9,14 +9,14 @@ use trunkline::config::escape_control;
 use trunkline::message::Raw;
 
 use crate::arguments::CallArguments;
-use crate::caller::CallerOptions;
-use crate::command_host::{ProblemDetail, with_host};
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
-use crate::resolve::{NameSearch, ResolvedName, TimeLimit};
-use crate::run_call::{CallRunner, object, pairs};
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
+use crate::host::run_call::{CallRunner, object, pairs};
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
 
 pub(crate) fn run(
     arguments: &CallArguments,

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use trunkline::config::{Code, ConsentHold, LoadedConfig};
 
 use crate::arguments::{CheckArguments, Format};
+use crate::config::inspection;
+use crate::config::load;
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
-use crate::report::{self, plural};
+use crate::output::exit::Outcome;
+use crate::output::report::{self, plural};
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::{inspection, load};
 
 pub(crate) fn run(
     arguments: CheckArguments,

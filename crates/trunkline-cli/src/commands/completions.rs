@@ -5,8 +5,8 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::arguments::Arguments;
-use crate::exit::Outcome;
-use crate::terminal::Terminal;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 
 pub(crate) fn run(shell: Shell, terminal: &mut Terminal) -> Result<Outcome> {
     let mut script = Vec::new();

@@ -7,11 +7,13 @@ use trunkline::connection::ChildOptions;
 use trunkline::name::ServerName;
 
 use crate::arguments::Format;
+use crate::config::display;
+use crate::config::load;
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
+use crate::output::exit::Outcome;
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::{config_text, load, report};
 
 pub(crate) fn run(
     settings: &Settings,
@@ -30,7 +32,7 @@ pub(crate) fn run(
         }
         Format::Text => {
             let (child, style) = (environment.child_options(), terminal.output_style());
-            let text = config_text::text(&loaded, &child, settings.verbosity, style);
+            let text = display::text(&loaded, &child, settings.verbosity, style);
             terminal.print(&(text + &report::held(hold.as_ref())))?;
         }
     }
@@ -40,7 +42,7 @@ pub(crate) fn run(
 /// Adds the environment variables that each server would inherit.
 fn add_inherited(shown: &mut Value, loaded: &LoadedConfig, child: &ChildOptions) {
     for server in loaded.config.servers() {
-        let variables = config_text::inherited_variables(server, child);
+        let variables = display::inherited_variables(server, child);
         if let Some(entry) = shown["mcpServers"].get_mut(server.name.as_str()) {
             let pairs = variables.into_iter().map(|(name, value)| (name, Value::from(value)));
             entry["inherits"] = pairs.collect::<Map<_, _>>().into();

@@ -20,16 +20,16 @@ use trunkline_gateway::{GatewayOptions, client_capabilities, router, serve};
 use super::demo_server::{bind, endpoint};
 use super::status;
 use crate::arguments::{DemoArguments, Format};
-use crate::client_config::client_entry;
-use crate::command_host::{self, CommandHost, report_failures};
+use crate::config::load::Agents;
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, Outcome};
-use crate::listing::ListCommand;
-use crate::load::Agents;
-use crate::report;
-use crate::run_call::text_of;
+use crate::gateway::client_config::client_entry;
+use crate::host::command_host::{self, CommandHost, report_failures};
+use crate::host::listing::ListCommand;
+use crate::host::run_call::text_of;
+use crate::output::exit::{Failure, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
 
 /// The call that is shown.
 const CALL: (&str, &str) = ("words_count_words", "one line to every MCP server");

@@ -8,8 +8,8 @@ use tokio::runtime;
 use trunkline_gateway::demo::DemoServer;
 
 use crate::arguments::DemoServerArguments;
-use crate::exit::Outcome;
-use crate::terminal::Terminal;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 
 pub(crate) fn run(arguments: &DemoServerArguments, terminal: &mut Terminal) -> Result<Outcome> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;

@@ -14,15 +14,15 @@ use trunkline::policy::{RuleResult, Verdict};
 use trunkline::view::View;
 
 use crate::arguments::{ExplainArguments, Format};
-use crate::caller::CallerOptions;
-use crate::command_host::{ProblemDetail, report_failures, with_host};
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, FailureKind, Outcome};
-use crate::listing::{reason_json, renamed_text};
-use crate::report;
-use crate::resolve::{NameSearch, TimeLimit, owners, unavailable_servers};
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{ProblemDetail, report_failures, with_host};
+use crate::host::listing::{reason_json, renamed_text};
+use crate::host::resolve::{NameSearch, TimeLimit, owners, unavailable_servers};
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
 
 /// A substring of every URI and of no exposed name.
 const ADDRESS_SIGN: &str = "://";

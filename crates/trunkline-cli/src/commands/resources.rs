@@ -7,10 +7,10 @@ use trunkline::catalog::ItemKind;
 
 use crate::arguments::ListArguments;
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
-use crate::listing;
+use crate::host::listing;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
 
 pub(crate) fn run(
     arguments: &ListArguments,

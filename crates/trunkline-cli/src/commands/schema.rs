@@ -3,8 +3,8 @@
 use anyhow::Result;
 use trunkline::config;
 
-use crate::exit::Outcome;
-use crate::terminal::Terminal;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
 
 pub(crate) fn run(terminal: &mut Terminal) -> Result<Outcome> {
     terminal.print(&format!("{:#}\n", config::schema()))?;

@@ -13,17 +13,18 @@ use trunkline_gateway::{
 };
 
 use crate::arguments::{Format, ServeArguments};
-use crate::client_config::{ClientEndpoints, client_entry};
-use crate::command_host::{self, CommandHost};
+use crate::config::consent;
+use crate::config::inspection;
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
-use crate::health::report_on;
-use crate::reload::ConfigReloader;
-use crate::report::{self, NOTHING_FOUND, plural};
+use crate::gateway::client_config::{ClientEndpoints, client_entry};
+use crate::gateway::health::report_on;
+use crate::gateway::reload::ConfigReloader;
+use crate::gateway::tokens::TokenFile;
+use crate::host::command_host::{self, CommandHost};
+use crate::output::exit::Outcome;
+use crate::output::report::{self, NOTHING_FOUND, plural};
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::tokens::TokenFile;
-use crate::{consent, inspection};
 
 pub(crate) fn run(
     arguments: &ServeArguments,

@@ -17,15 +17,15 @@ use trunkline::view::{DescriptionStyle, View};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, StatusArguments};
-use crate::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::environment::ProcessEnv;
-use crate::exit::Outcome;
-use crate::health::restarts;
-use crate::listing::{ListCommand, hidden_json};
-use crate::report;
+use crate::gateway::health::restarts;
+use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
+use crate::host::listing::{ListCommand, hidden_json};
+use crate::host::unmatched::UnmatchedNames;
+use crate::output::exit::Outcome;
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
-use crate::unmatched::UnmatchedNames;
 
 /// The error of a server whose entry is invalid.
 const BROKEN: &str = "its entry has errors";

@@ -9,11 +9,11 @@ use trunkline_gateway::{Scope, digest_of, new_token};
 
 use crate::arguments::{Format, TokenAddArguments, TokenCommand, quoted};
 use crate::environment::ProcessEnv;
-use crate::exit::{Failure, FailureKind, Outcome};
-use crate::report;
+use crate::gateway::tokens::{StoredToken, TokenFile, check_name};
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::terminal::Terminal;
-use crate::tokens::{StoredToken, TokenFile, check_name};
 
 pub(crate) fn run(
     command: &TokenCommand,

@@ -10,12 +10,12 @@ use trunkline::config::{
 };
 
 use crate::arguments::{Format, TrustArguments, quoted};
-use crate::consent::{Review, required};
+use crate::config::consent::{Review, required};
 use crate::environment::{ProcessEnv, TrustedFile, outside_files};
-use crate::exit::Outcome;
-use crate::report::{self, plural};
+use crate::output::exit::Outcome;
+use crate::output::report::{self, plural};
+use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-use crate::terminal::Terminal;
 
 pub(crate) fn run(
     arguments: &TrustArguments,

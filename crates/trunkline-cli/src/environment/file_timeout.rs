@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_answers_keeps_only_its_thread_and_not_without_end() {
+    async fn hanging_reads_block_only_their_threads_up_to_a_limit() {
         for _ in 0..MAX_WAITING_THREADS + 4 {
             let stuck = answered(thread::park).await;
             assert_eq!(stuck.unwrap_err().to_string(), "the file system does not answer");

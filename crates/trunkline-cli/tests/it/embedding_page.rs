@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::json;
 use trunkline_testkit::peers;
 
-use crate::run::Folder;
+use crate::support::program::Folder;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trunkline");
 

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::gateway::INITIALIZE;
-use crate::run::Folder;
+use crate::support::gateway::INITIALIZE;
+use crate::support::program::Folder;
 
 const SECRET: &str = "hunter22-correct-horse";
 

@@ -2,59 +2,53 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod run;
-mod listening;
+mod support;
+mod check_command;
+mod check_environment;
+mod startup_stderr;
+mod command_timeouts;
+mod config_command;
+mod all_commands;
+mod schema_command;
+mod demo_command;
+mod third_party_servers;
+mod tools_command;
+mod explain_command;
+mod call_command;
+mod exposed_names;
+mod reference_servers;
+mod misbehaving_servers;
 mod log;
-mod host;
-#[cfg(target_os = "linux")]
-mod processes;
-#[cfg(target_os = "linux")]
-mod gateway;
-mod check;
-mod inspecting;
-mod last_words;
-mod waiting;
-mod config;
-mod general;
-mod schema;
-mod demo;
-mod servers;
-mod seeing;
-mod explaining;
-mod calling;
-mod naming;
-mod reference;
-mod faults;
 mod secrets;
 #[cfg(target_os = "linux")]
-mod orphans;
+mod orphan_processes;
 #[cfg(target_os = "linux")]
-mod escapes;
+mod escaped_processes;
 #[cfg(target_os = "linux")]
 mod soak;
 #[cfg(target_os = "linux")]
-mod leftovers;
+mod resource_leaks;
 #[cfg(target_os = "linux")]
-mod watching;
+mod status_watch;
 #[cfg(target_os = "linux")]
-mod serving;
+mod serve_http;
 #[cfg(target_os = "linux")]
-mod chain;
+mod gateway_rings;
 #[cfg(target_os = "linux")]
-mod serving_streams;
+mod serve_stdio;
 #[cfg(target_os = "linux")]
-mod serving_failures;
+mod serve_failures;
 #[cfg(target_os = "linux")]
-mod reloading;
+mod reload;
 #[cfg(target_os = "linux")]
 mod tokens;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
-mod memory_resuming;
+mod memory_sse_replay;
 #[cfg(target_os = "linux")]
-mod trusting;
+mod trust;
 #[cfg(target_os = "linux")]
-mod unanswering;
+mod hanging_files;
 #[cfg(target_os = "linux")]
 mod embedding_page;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::gateway::{INITIALIZE, Serving, post};
-use crate::run::Folder;
+use crate::support::gateway::{INITIALIZE, Serving, post};
+use crate::support::program::Folder;
 
 /// Limit of the gateway's peak resident memory in KiB: the limit of a principal's requests (64
 /// MiB), twice, for copies; and as much again for the program and the allocator.
@@ -71,7 +71,7 @@ pub(crate) fn tool_call() -> Value {
 }
 
 #[test]
-fn what_clients_say_they_are_is_not_kept_without_bound() {
+fn client_info_is_kept_within_bounds() {
     let (_folder, serving) = serving("none");
     let info = json!({ "name": "x".repeat(LONG), "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
@@ -256,7 +256,7 @@ fn rest(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn answers_that_nobody_reads_are_not_kept_without_bound() {
+fn unread_responses_are_kept_within_bounds() {
     for is_modern in [false, true] {
         let (_folder, serving) = serving("results");
         let session = session_of(&post(serving.url(), &[], INITIALIZE).1);
@@ -276,7 +276,7 @@ fn answers_that_nobody_reads_are_not_kept_without_bound() {
 }
 
 #[test]
-fn progress_that_nobody_reads_is_not_kept_without_bound() {
+fn unread_progress_is_kept_within_bounds() {
     for is_modern in [false, true] {
         let (_folder, serving) = serving("progress");
         let session = session_of(&post(serving.url(), &[], INITIALIZE).1);

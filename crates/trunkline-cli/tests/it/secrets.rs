@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use crate::run::{Folder, Run};
+use crate::support::program::{Folder, Run};
 
 /// Escaped in JSON.
 const TOKEN: &str = "hunter22/\"correct\"-horse";
@@ -78,7 +78,7 @@ fn answers_pass_as_they_are() {
 }
 
 #[test]
-fn answers_are_masked_where_the_configuration_says_so() {
+fn responses_are_masked_if_configured() {
     let folder = folder(&json!({ "redact": true }));
     let said = run(&folder, &["call", "repeating_say"]);
     assert!(said.output.contains("it is ***"), "{said}");

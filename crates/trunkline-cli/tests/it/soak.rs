@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value, json};
 use trunkline_testkit::peers;
 
-use crate::processes::{
+use crate::support::processes::{
     LONGEST_START, Process, children, marked, marker, send, wait_until, wait_until_gone,
 };
-use crate::run::Folder;
+use crate::support::program::Folder;
 
 const ROUNDS: usize = 200;
 

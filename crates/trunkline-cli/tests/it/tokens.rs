@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{INITIALIZE, Serving, post, tools_at};
-use crate::processes::{LONGEST_START, marker, wait_until};
-use crate::run::Folder;
-use crate::serving::demo;
+use crate::serve_http::demo;
+use crate::support::gateway::{INITIALIZE, Serving, post, tools_at};
+use crate::support::processes::{LONGEST_START, marker, wait_until};
+use crate::support::program::Folder;
 
 /// Two demo servers with write access, with agents and a bundle.
 fn folder() -> Folder {
@@ -61,7 +61,7 @@ fn a_token_is_shown_once_and_kept_as_a_digest_for_its_owner_only() {
 }
 
 #[test]
-fn tokens_are_listed_with_what_they_are_for_and_removed_by_name() {
+fn tokens_are_listed_with_their_scope_and_removed_by_name() {
     let folder = Folder::new();
     let file = ["--file", "tokens.json"];
     add(&folder, &["ann", "--agent", "reader", "--bundle", "a", "--bundle", "b"]);
@@ -100,7 +100,7 @@ fn many_at_the_same_time_lose_nothing() {
 }
 
 #[test]
-fn a_token_opens_what_it_is_for_and_nothing_else() {
+fn token_admits_its_scope_and_nothing_else() {
     let folder = folder();
     let ann = add(&folder, &["ann", "--agent", "reader"]);
     let bob = add(&folder, &["bob", "--access", "read-only"]);
@@ -160,7 +160,7 @@ fn a_token_that_is_added_or_removed_counts_while_the_gateway_runs() {
 }
 
 #[test]
-fn nobody_asks_more_often_than_they_may() {
+fn request_rate_of_a_token_is_limited() {
     let folder = folder();
     let (ann, bob) = (add(&folder, &["ann"]), add(&folder, &["bob"]));
     let serving = Serving::start(&folder, &["--tokens", "tokens.json", "--rate", "1"]);
@@ -206,7 +206,7 @@ fn a_file_that_cannot_be_used_starts_nothing_and_is_explained() {
 }
 
 #[test]
-fn what_may_not_be_as_it_was_meant_is_warned_about() {
+fn readable_token_file_and_unknown_agent_are_warned_about() {
     let folder = folder();
     add(&folder, &["ann", "--agent", "raeder"]);
     let path = folder.project().join("tokens.json");
@@ -233,7 +233,7 @@ fn a_token_that_a_change_makes_useless_is_warned_about() {
 }
 
 #[test]
-fn what_removes_a_token_is_said_with_its_file() {
+fn duplicate_token_is_rejected_with_the_command_to_remove_it() {
     let folder = folder();
     add(&folder, &["ann"]);
     let again = folder.run(&["token", "add", "ann", "--file", "tokens.json"]);

@@ -13,7 +13,7 @@ use trunkline::connection::{
 use trunkline::message::Raw;
 use trunkline::registry::Registry;
 
-use crate::listening::{Listening, PROGRAM};
+use crate::support::http_fixture::{Listening, PROGRAM};
 
 /// The observations of the library.
 #[derive(Debug, PartialEq)]

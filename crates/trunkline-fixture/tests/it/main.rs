@@ -3,13 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod listening;
-mod ending;
-mod generations;
-mod suite;
+mod support;
+mod shutdown;
+mod eras;
+mod conformance;
 mod library;
-mod clients;
-mod gateway;
-mod through;
-mod program;
-mod served;
+mod sdk_clients;
+mod conformance_via_gateway;
+mod sdk_clients_via_gateway;

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_more_than_a_share_and_all_not_more_than_everything() {
+    fn each_principal_is_limited_to_a_share_of_the_total() {
         let budget = ByteBudget::new(100, 60);
         let ann = budget.reserve(&token("ann"), 60).unwrap();
         assert_eq!(budget.reserve(&token("ann"), 1).unwrap_err(), BudgetExhausted::Share);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_finds_half_of_what_is_left() {
+    fn later_principal_gets_half_of_the_remainder() {
         let budget = ByteBudget::new(100, 60);
         let reserve = |name: &str, bytes| budget.reserve_half(&token(name), bytes);
         assert_eq!(reserve("ann", 51).unwrap_err(), BudgetExhausted::Total);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_goes_on_when_bytes_are_given_back() {
+    async fn waiting_reservation_continues_when_bytes_are_released() {
         let budget = ByteBudget::new(100, 60);
         let first = budget.reserve(&token("ann"), 50).unwrap();
         let mut second = budget.begin(&token("ann"));

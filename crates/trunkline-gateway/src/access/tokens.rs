@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_last_token_is_gone_nobody_is_let_in() {
+    fn removal_of_the_last_token_rejects_all_requests() {
         let token = new_token();
         let mut tokens = Tokens::default();
         assert!(tokens.is_empty());

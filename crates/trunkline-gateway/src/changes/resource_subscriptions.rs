@@ -9,10 +9,9 @@ use trunkline::connection::{Connection, ResourceSubscription};
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
-use trunkline::protocol::code;
 
 use super::{lock, updated};
-use crate::request::errors::invalid;
+use crate::request::errors::{invalid, not_subscribed};
 
 /// Limit of resource subscriptions per client.
 pub(crate) const MAX_ADDRESSES: usize = 1000;
@@ -102,7 +101,7 @@ impl ResourceSubscriptions {
         let Some(asking) = self.request(from, uri, Some(address))? else { return Ok(()) };
         match asking.subscribed().await {
             Ok(subscription) => asking.agreed(subscription?),
-            Err(error) => return Err(RpcError::new(code::INTERNAL_ERROR, &error.to_string())),
+            Err(error) => return Err(not_subscribed(&error)),
         }
         Ok(())
     }

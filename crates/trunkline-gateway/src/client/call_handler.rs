@@ -14,6 +14,7 @@ use super::input_queue::InputQueue;
 use super::log_filter;
 use super::parked::ParkedCalls;
 use super::url_elicitations::completed_id;
+use crate::request::errors::unsupported_server_request;
 use crate::request::incoming::ClientProfile;
 use crate::request::translate::required_elicitations;
 
@@ -158,8 +159,7 @@ pub(crate) fn require_capability(
     if is_offered {
         return Ok(());
     }
-    let message = format!("the client of this call does not offer `{}`", question.method);
-    Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
+    Err(unsupported_server_request(&question.method))
 }
 
 /// Adds the `elicitationId` that legacy clients expect.

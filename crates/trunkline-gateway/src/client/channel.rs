@@ -10,9 +10,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use trunkline::channel;
 use trunkline::connection::ServerRequest;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
-use trunkline::protocol::code;
 
 use crate::access::budget::UnreadMessages;
+use crate::request::errors::no_client_response;
 use crate::request::response::ResponseLine;
 
 /// Messages that may wait for one stream. A slower reader misses notifications.
@@ -191,7 +191,7 @@ impl ClientChannel {
     /// Sends a server request to the client, and waits for the response.
     pub(crate) async fn ask(&self, question: ServerRequest) -> Result<Raw, RpcError> {
         let Some(questions) = &self.questions else {
-            return Err(RpcError::new(code::INTERNAL_ERROR, "the client cannot be asked"));
+            return Err(no_client_response("the client cannot be asked"));
         };
         questions.ask(question, |message| self.send_first(message)).await
     }
@@ -253,10 +253,10 @@ impl ServerRequests {
         if incoming.way.is_none() {
             let message =
                 "the client cannot be asked: no stream to it is open, or it does not read it";
-            return Err(RpcError::new(code::INTERNAL_ERROR, message));
+            return Err(no_client_response(message));
         }
         // The caller sets the timeout.
-        let gone = |_| Err(RpcError::new(code::INTERNAL_ERROR, "the client did not answer"));
+        let gone = |_| Err(no_client_response("the client did not answer"));
         (&mut incoming.answer).await.unwrap_or_else(gone)
     }
 

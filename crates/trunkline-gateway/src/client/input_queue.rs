@@ -9,9 +9,9 @@ use trunkline::channel::{Receiver, Sender, bounded};
 use trunkline::connection::ServerRequest;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
-use trunkline::protocol::code;
 
 use super::channel::ClientChannel;
+use crate::request::errors::no_client_response;
 
 /// Server requests of one call that may be pending.
 const MAX_QUESTIONS: usize = 16;
@@ -92,9 +92,9 @@ impl InputQueue {
         let (reply, answer) = oneshot::channel();
         let is_put = self.questions.send((question, reply)).is_ok();
         if !is_put {
-            return Err(RpcError::new(code::INTERNAL_ERROR, "too many questions are open"));
+            return Err(no_client_response("too many questions are open"));
         }
-        let gone = || RpcError::new(code::INTERNAL_ERROR, "the client did not come back");
+        let gone = || no_client_response("the client did not come back");
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
@@ -109,7 +109,7 @@ mod tests {
     use crate::client::channel::OutboundChannel;
 
     #[tokio::test]
-    async fn a_question_is_open_until_nobody_waits_for_its_answer() {
+    async fn server_request_is_open_while_a_receiver_waits() {
         let (outlet, _) = bounded(1);
         let (inputs, mut incoming) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));

@@ -17,10 +17,9 @@ use trunkline::connection::ServerRequest;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};
-use trunkline::protocol::code;
 
 use super::input_queue::{InputQueue, InputSender};
-use crate::request::errors::invalid;
+use crate::request::errors::{call_lost, invalid, too_many_parked_calls};
 use crate::request::response::RpcResult;
 
 /// Wait limit of a call that blocks others: while it waits, the server requests of other calls
@@ -137,8 +136,7 @@ impl ParkedCall {
         self.left = Some(Arc::clone(&left));
         self.call = Box::pin(async move {
             going_on.join_next().await;
-            let lost = || Err(RpcError::new(code::INTERNAL_ERROR, "the call was lost"));
-            left.respond().unwrap_or_else(lost)
+            left.respond().unwrap_or_else(|| Err(call_lost()))
         });
     }
 
@@ -267,9 +265,7 @@ impl ParkedCalls {
         let is_full = calls.waiting.len() >= MAX_PARKED;
         let evicted = if is_full { calls.evict_for(principal) } else { None };
         if is_full && evicted.is_none() {
-            let message = "too many calls wait for answers of their clients; try again later";
-            let data = Raw::from_value(&json!({ "retry": true }));
-            return Err(RpcError::new(code::INTERNAL_ERROR, message).with_data(&data));
+            return Err(too_many_parked_calls());
         }
         call.inputs.is_in_the_way.store(false, Ordering::Relaxed);
         let (principal, since) = (principal.clone(), Instant::now());
@@ -338,6 +334,7 @@ impl ParkedCalls {
 mod tests {
     use tokio::sync::oneshot;
     use trunkline::channel::bounded;
+    use trunkline::protocol::code;
 
     use super::*;
     use crate::client::channel::{ClientChannel, OutboundChannel};
@@ -381,7 +378,7 @@ mod tests {
 
     /// CON-8: stored results of abandoned calls are limited.
     #[tokio::test]
-    async fn of_calls_that_are_over_only_so_much_is_kept_and_the_oldest_are_given_up() {
+    async fn finished_parked_calls_are_bounded_and_the_oldest_are_evicted() {
         let parked = Arc::new(ParkedCalls::new(LONGEST_WAIT, 2500));
         let mut numbers = Vec::new();
         for _ in 0..4 {

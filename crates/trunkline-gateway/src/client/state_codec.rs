@@ -130,7 +130,7 @@ mod tests {
     const FOREIGN: Result<String, OpenError> = Err(OpenError::Foreign);
 
     #[test]
-    fn what_is_sealed_opens_for_its_use_alone() {
+    fn sealed_state_opens_only_for_its_purpose() {
         let codec = StateCodec::new();
         let sealed = codec.seal("words 7", USES, None);
         assert_eq!(codec.open(&sealed, USES).unwrap(), "words 7");

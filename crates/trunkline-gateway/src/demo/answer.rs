@@ -8,7 +8,7 @@ use trunkline::protocol::{Era, meta};
 
 use super::{DemoServer, tools};
 use crate::request::errors::{
-    error_message, invalid, require_modern, response, supported_versions, unknown_method,
+    error_message, invalid, not_rpc, require_modern, response, supported_versions, unknown_method,
 };
 use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::malformed;
@@ -29,7 +29,7 @@ pub(super) fn read(bytes: &Bytes) -> Result<Option<IncomingRequest>, (Option<Id>
     let version = Raw::read(bytes).ok().and_then(|raw| raw.get("jsonrpc"));
     if version.as_ref().and_then(Raw::as_str).as_deref() != Some("2.0") {
         let id = request.map(|request| request.id);
-        return Err((id, malformed::not_rpc("`jsonrpc` must be \"2.0\"")));
+        return Err((id, not_rpc("`jsonrpc` must be \"2.0\"")));
     }
     let Some(request) = request else { return Ok(None) };
     let incoming = IncomingRequest::of(request);

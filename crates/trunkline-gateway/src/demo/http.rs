@@ -19,9 +19,9 @@ use trunkline::message::RpcError;
 use trunkline::protocol::{Era, code};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::request::errors::{error_message, response};
+use crate::request::errors::{error_message, response, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
-use crate::request::{malformed, param_headers};
+use crate::request::param_headers;
 use crate::transport::http::origin;
 
 pub(super) fn router(server: DemoServer) -> Router {
@@ -56,7 +56,7 @@ async fn receive(
     let body = match body {
         Ok(body) => body,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let error = malformed::too_long(LONGEST_MESSAGE);
+            let error = too_long(LONGEST_MESSAGE);
             return respond(StatusCode::PAYLOAD_TOO_LARGE, error_message(None, &error));
         }
         Err(rejection) => return rejection.into_response(),

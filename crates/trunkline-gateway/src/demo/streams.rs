@@ -5,8 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::{DemoServer, LONGEST_MESSAGE, answer};
-use crate::request::errors::error_message;
-use crate::request::malformed;
+use crate::request::errors::{error_message, too_long};
 use crate::transport::ndjson::{InputLine, LineReader};
 
 /// Handles one line after another: no tool takes long enough to need concurrency.
@@ -20,7 +19,7 @@ where
         let answered = match line {
             InputLine::Blank => None,
             InputLine::Message(message) => answer::answer(server, &message),
-            InputLine::TooLong => Some(error_message(None, &malformed::too_long(LONGEST_MESSAGE))),
+            InputLine::TooLong => Some(error_message(None, &too_long(LONGEST_MESSAGE))),
         };
         if let Some(reply) = answered {
             writer.write_all(&[&reply[..], b"\n"].concat()).await?;

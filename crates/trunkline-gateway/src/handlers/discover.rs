@@ -3,12 +3,15 @@
 
 use serde_json::{Value, json};
 use trunkline::config::Trust;
-use trunkline::host::Host;
-use trunkline::message::Raw;
+use trunkline::host::{Host, WaitFor};
+use trunkline::item::ItemKind;
+use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::meta;
 use trunkline::view::View;
 
 use super::availability::visible_servers;
+use super::gateway::Gateway;
+use crate::client::caller::Caller;
 use crate::request::errors::supported_versions;
 use crate::request::incoming::ClientProfile;
 use crate::request::translate::server_info;
@@ -18,6 +21,16 @@ const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
 /// Limit in bytes on the instructions of all servers: clients put them into every conversation.
 const MAX_INSTRUCTIONS_BYTES_OF_ALL: usize = 256 * 1024;
+
+impl Gateway {
+    /// The instructions of the servers that a caller sees, as far as they are known. Starts servers
+    /// that do not run, without waiting for them (CON-15).
+    pub(crate) async fn instructions(&self, caller: &Caller) -> Result<Option<String>, RpcError> {
+        self.refresh_lists_with(&[ItemKind::Tool], WaitFor::NoWait).await;
+        let view = self.view(caller)?;
+        Ok(instructions(&self.host, &view))
+    }
+}
 
 /// The result of `initialize`.
 pub(crate) fn initialize_result(client: &ClientProfile, instructions: Option<String>) -> Raw {
@@ -64,7 +77,7 @@ fn capabilities() -> Value {
 
 /// Instructions of the servers in a view, each under the server's name. Those of untrusted servers
 /// are left out, because a model would follow them.
-pub(crate) fn instructions(host: &Host, view: &View) -> Option<String> {
+fn instructions(host: &Host, view: &View) -> Option<String> {
     let (mut merged, mut left_out) = (String::new(), 0_usize);
     for connection in visible_servers(host, view) {
         let server = connection.server();
@@ -96,15 +109,4 @@ fn truncated(text: &str) -> Option<String> {
         kept.push_str(&format!("\n[{missing} more characters of instructions are left out]"));
     }
     (!kept.is_empty()).then_some(kept)
-}
-
-/// The client capabilities that the gateway declares to upstream servers: all that its clients may
-/// support. The capabilities of the client are checked per call; a server request that it does not
-/// support is refused with that reason.
-pub fn client_capabilities() -> Raw {
-    Raw::from_value(&json!({
-        "elicitation": { "form": {}, "url": {} },
-        "sampling": { "tools": {} },
-        "roots": {},
-    }))
 }

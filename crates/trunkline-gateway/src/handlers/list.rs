@@ -12,7 +12,7 @@ use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
-use trunkline::protocol::{Era, code, meta};
+use trunkline::protocol::{Era, meta};
 use trunkline::view::View;
 
 use super::availability::unavailable_servers;
@@ -21,7 +21,7 @@ use super::list_cache::{ListPage, PageKey};
 use super::list_pages::{Cursors, ListPageBody, PageStart};
 use crate::client::caller::Caller;
 use crate::client::tool_revisions::ShownRevisions;
-use crate::request::panics;
+use crate::request::errors::{handler_panicked, shutting_down};
 use crate::request::translate::{self, server_info};
 
 /// How long a failed server is not retried for another list request.
@@ -112,7 +112,7 @@ impl Gateway {
         let Requester { principal, .. } = caller.requester();
         let slot = tokio::select! {
             slot = self.pages.slots.acquire(&principal) => slot,
-            () = self.host.shutdown_started() => return Err(ending()),
+            () = self.host.shutdown_started() => return Err(shutting_down()),
         };
         // Another request may have built it meanwhile.
         if let Some(page) = self.pages.get(&key, &version) {
@@ -131,7 +131,7 @@ impl Gateway {
             drop(slot);
             ListPage { list, last }
         });
-        let page = made.await.map_err(|_| panics::internal_error())?;
+        let page = made.await.map_err(|_| handler_panicked())?;
         Ok(self.pages.insert(key, version, page))
     }
 
@@ -203,9 +203,4 @@ impl Gateway {
         }
         is_due
     }
-}
-
-/// The refusal of a list that waits for its turn when the gateway ends.
-pub(super) fn ending() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "the gateway is ending; connect to it again later")
 }

@@ -8,15 +8,15 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::principal::Requester;
 use trunkline::protocol::Era;
 
+use super::errors::{FailedRequest, Failure, StateError};
 use super::gateway::Gateway;
-use super::list::ending;
 use crate::client::arguments_digest::ArgumentsDigest;
 use crate::client::caller::Caller;
-use crate::client::parked::{CallProgress, ParkedCall, ResumeError};
+use crate::client::parked::{CallProgress, ParkedCall};
 use crate::client::state_codec::{OpenError, SealContext};
-use crate::request::errors::invalid;
+use crate::request::errors::{handler_panicked, shutting_down};
 use crate::request::response::RpcResult;
-use crate::request::{panics, translate};
+use crate::request::translate;
 
 /// Prefix of the gateway's request states; other states of servers are relayed unchanged.
 const OURS: &str = "trunkline.";
@@ -98,7 +98,7 @@ impl Gateway {
         let Requester { principal, .. } = caller.requester();
         let slot = tokio::select! {
             slot = self.pages.slots.acquire(&principal) => slot,
-            () = self.host.shutdown_started() => return Err(ending()),
+            () = self.host.shutdown_started() => return Err(shutting_down()),
         };
         let hasher = self.arguments.clone();
         let made = spawn_blocking(move || {
@@ -107,7 +107,7 @@ impl Gateway {
             drop(slot);
             digest
         });
-        made.await.map_err(|_| panics::internal_error())
+        made.await.map_err(|_| handler_panicked())
     }
 
     /// Seals the state of a server's result if it has the prefix of this gateway's states, such as
@@ -141,7 +141,8 @@ impl Gateway {
         let mut call = self.parked_call(caller, params, state).await?;
         if let Some(error) = missing.filter(|it| it.kind() == CallErrorKind::Unknown) {
             drop(call);
-            return self.error_response(&caller.client, relay_method, params, &error);
+            let request = FailedRequest::item(&caller.client, (relay_method, params));
+            return request.response(&Failure::from(&error));
         }
         call.inputs.set_channel(caller.channel.clone());
         let answers = params.get("inputResponses").unwrap_or_else(Raw::empty_object);
@@ -158,26 +159,10 @@ impl Gateway {
         params: &Raw,
         state: &str,
     ) -> Result<ParkedCall, RpcError> {
-        let refused = |why: &str| invalid(&format!("{why}; make the call again without it"));
-        let foreign = || refused("the request state is not one of this call");
-        let late = |longest| {
-            refused(&format!(
-                "the request state is too old: no answer came within {longest:?}, and its call was \
-                 given up"
-            ))
-        };
         let opened = self.open_state(caller, params, (PARKED, state)).await?;
-        let number = opened.map_err(|why| match why {
-            OpenError::Foreign => foreign(),
-            OpenError::Late => late(self.parked.longest()),
-        })?;
-        let number = number.parse().map_err(|_| foreign())?;
-        self.parked.take(number).map_err(|why| match why {
-            ResumeError::Gone => {
-                refused("the request state was used before, or its call was given up")
-            }
-            ResumeError::Late(longest) => late(longest),
-        })
+        let number = opened.map_err(|error| StateError::opening(error, self.parked.longest()))?;
+        let number = number.parse().map_err(|_| StateError::Foreign)?;
+        Ok(self.parked.take(number).map_err(StateError::from)?)
     }
 }
 

@@ -1,10 +1,9 @@
-//! Forwards client notifications to the upstream server they are meant for.
+//! Notifications of clients: cancellations, and those to forward to the upstream server they are
+//! meant for.
 
-use trunkline::message::Notification;
-use trunkline::name::ServerName;
+use trunkline::message::{Id, Notification};
 use trunkline::principal::Requester;
 use trunkline::protocol::is_mcp_method;
-use trunkline::view::View;
 
 use super::gateway::Gateway;
 use crate::access::scope::CallerIdentity;
@@ -32,16 +31,12 @@ impl Gateway {
             }
         }
     }
+}
 
-    /// The single server that receives non-MCP requests and notifications. Only set if no other
-    /// server is configured, whether up, down or broken, and the caller is unrestricted. The effect
-    /// of an unknown method is unknown, so that any rule must be assumed to forbid it: lists of the
-    /// server, its access, its trust, the limits of the caller.
-    pub(crate) fn only_server(&self, view: &View) -> Option<ServerName> {
-        let config = self.host.config();
-        let mut enabled = config.servers().filter(|server| server.enabled);
-        let (only, None) = (enabled.next()?, enabled.next()) else { return None };
-        let is_free = config.broken().is_empty() && view.is_unlimited(&only.name);
-        is_free.then(|| only.name.clone())
+/// The ID of the request that a notification cancels, normalized.
+pub(crate) fn cancelled_id(notification: &Notification) -> Option<Id> {
+    if &*notification.method != "notifications/cancelled" {
+        return None;
     }
+    Id::from_raw(&notification.params.as_ref()?.get("requestId")?).map(|id| id.normalized())
 }

@@ -2,53 +2,28 @@
 
 use std::sync::Arc;
 
-use trunkline::call::{self, CallError, CallErrorKind, CallOptions, NoResult, Outcome};
-use trunkline::config::Share;
+use trunkline::call::{CallError, CallErrorKind, CallOptions, Outcome};
 use trunkline::connection::InputRequired;
 use trunkline::host::{RelayMethod, ResolvedRequest, TaskOrigin};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
-use trunkline::name::ServerName;
-use trunkline::protocol::{Era, code, meta};
+use trunkline::protocol::Era;
 use trunkline::view::View;
 
+use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
+use super::in_flight::CallGuard;
 use super::mrtr::own_state;
 use super::route_fallback::owners;
-use super::tasks::{TaskCodec, unknown_task};
 use super::trace;
-use crate::changes::{NotificationSource, resubscribe};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
 use crate::client::input_queue::InputQueue;
 use crate::client::parked::ParkedCall;
-use crate::request::errors::{invalid, missing_capability};
-use crate::request::incoming::{ClientProfile, IncomingRequest};
+use crate::request::incoming::IncomingRequest;
 use crate::request::param_headers;
-use crate::request::response::{ResultBody, RpcResult};
+use crate::request::response::RpcResult;
 use crate::request::translate::{self, ParsedResult};
-use crate::routing::dedicated::{DedicatedCall, begin_call};
-
-/// Registers a call in flight, to route server requests and notifications to it.
-pub(crate) enum CallGuard {
-    /// A call of a shared server.
-    Shared,
-    /// A call of a dedicated server.
-    Own(
-        call::ClientContext,
-        #[expect(dead_code, reason = "held for as long as the call is made")] DedicatedCall,
-    ),
-}
-
-impl CallGuard {
-    /// The client of the call, if its server is dedicated.
-    pub(crate) fn client(&self) -> Option<&call::ClientContext> {
-        match self {
-            Self::Shared => None,
-            Self::Own(client, _) => Some(client),
-        }
-    }
-}
 
 impl Gateway {
     /// Relays a request, as the era of the client requires.
@@ -82,16 +57,6 @@ impl Gateway {
         let params = incoming.params.clone();
         let call = Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming));
         self.drive(&caller, &params, ParkedCall::new(call, inputs, questions)).await
-    }
-
-    /// The handler of a call.
-    pub(crate) fn handler_for(
-        &self,
-        caller: Caller,
-        follows: bool,
-        inputs: Option<Arc<InputQueue>>,
-    ) -> RelayHandler {
-        RelayHandler::new(caller, follows, inputs, Arc::clone(&self.parked))
     }
 
     /// Relays a request and waits for its result.
@@ -167,13 +132,11 @@ impl Gateway {
                 self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
-                if let Some(down) = self.down_owner(view, (relay_method, params), &error) {
-                    return down.answer(caller.era(), relay_method);
-                }
-                match handler.declined() {
-                    Some(unable) => declined_response(server, relay_method, unable),
-                    None => self.error_response(&caller.client, relay_method, params, &error),
-                }
+                let request = (relay_method, params);
+                let down = self.down_owner(view, request, &error);
+                let declined = || Some(Failure::declined(server, handler.declined()?));
+                let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
+                FailedRequest::item(&caller.client, request).response(&failure)
             }
         }
     }
@@ -226,134 +189,6 @@ impl Gateway {
         }
         self.view(caller)
     }
-
-    /// Registers a call of a server for as long as the guard is held.
-    pub(crate) fn register_call(&self, handler: &RelayHandler, server: &ServerName) -> CallGuard {
-        let config = self.host.config();
-        let share = config.server(server.as_str()).map(|server| server.behaviour.share);
-        match share {
-            Some(Share::PerClient) => {
-                let (client, call) = begin_call(handler, server, &self.dedicated_calls);
-                self.resubscribe_dedicated(&handler.caller, server, &client);
-                CallGuard::Own(client, call)
-            }
-            _ => {
-                self.recent.note(server, handler.caller.session.as_ref());
-                CallGuard::Shared
-            }
-        }
-    }
-
-    /// Moves the session's resource subscriptions to a new dedicated process, which replaces
-    /// another one or the shared one.
-    fn resubscribe_dedicated(
-        &self,
-        caller: &Caller,
-        server: &ServerName,
-        client: &call::ClientContext,
-    ) {
-        let Some(session) = &caller.session else { return };
-        if session.subscriptions.has_server(server)
-            && let Ok(connection) = self.host.connection_for(server, Some(client))
-        {
-            resubscribe(
-                &session.subscriptions,
-                (&connection, NotificationSource::Own),
-                &NotificationSource::ALL,
-            );
-        }
-    }
-
-    /// The response to a request that failed.
-    pub(crate) fn error_response(
-        &self,
-        client: &ClientProfile,
-        relay_method: RelayMethod,
-        params: &Raw,
-        error: &CallError,
-    ) -> RpcResult {
-        let era = client.era;
-        if let Some(refusal) = error.refusal() {
-            let outcome = translate::error(client, relay_method, params, refusal);
-            return outcome.map(|result| translate::result(era, relay_method, &result));
-        }
-        match error.kind() {
-            CallErrorKind::BadArguments => Err(invalid(&error.to_string())),
-            CallErrorKind::Unknown => {
-                let words = match error.hint() {
-                    Some(hint) => format!("{error}; to change that: {hint}"),
-                    None => error.to_string(),
-                };
-                let error = invalid(&words);
-                let error = match params.get("uri") {
-                    Some(uri) => error.with_data(&Raw::empty_object().with("uri", &uri)),
-                    None => error,
-                };
-                translate::error(client, relay_method, params, &error).map(ResultBody::from)
-            }
-            _ if relay_method == RelayMethod::Call => {
-                Ok(translate::result(era, relay_method, &error.to_result()))
-            }
-            _ => Err(translate::call_error(error)),
-        }
-    }
-
-    /// Relays a request about a task.
-    pub(crate) async fn relay_task(
-        self: &Arc<Self>,
-        caller: Caller,
-        incoming: &IncomingRequest,
-    ) -> RpcResult {
-        if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
-            let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
-            return Err(missing_capability(&needed, "this needs tasks"));
-        }
-        let tasks = self.tasks(&caller);
-        let (method, params) = (&*incoming.method, &incoming.params);
-        let task = tasks.find(params)?;
-        let sent = tasks.upstream_params(params, &task);
-        let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
-        trace::record_server(Some(&task.server));
-        let handler = handler.with_server(Some(&task.server));
-        let engaged = self.register_call(&handler, &task.server);
-        let requester = caller.requester();
-        let options = CallOptions {
-            handler: &handler,
-            rounds: InputRequired::Return,
-            client: engaged.client(),
-            requester: Some(&requester),
-            ..CallOptions::default()
-        };
-        let view = self.view(&caller)?;
-        match self.host.relay_task(&view, task.origin(), (method, sent), options).await {
-            Ok(outcome) => {
-                let result = tasks.with_sealed_id(task.origin(), &outcome.result);
-                Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
-            }
-            Err(error) if error.kind() == CallErrorKind::Unknown => Err(unknown_task()),
-            Err(error) => match error.refusal() {
-                Some(refusal) => Err(refusal.clone()),
-                None => Err(translate::call_error(&error)),
-            },
-        }
-    }
-
-    /// The client context, if the server is dedicated.
-    pub(crate) fn client(
-        &self,
-        caller: &Caller,
-        server: &ServerName,
-    ) -> Option<call::ClientContext> {
-        let handler = self.handler_for(caller.clone(), false, None);
-        match self.register_call(&handler, server) {
-            CallGuard::Own(client, _) => Some(client),
-            CallGuard::Shared => None,
-        }
-    }
-
-    pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> TaskCodec<'g> {
-        TaskCodec { codec: &self.codec, owner: caller.identity.as_owner() }
-    }
 }
 
 /// Rejects a call whose `Mcp-Param-*` headers do not match the tool's `x-mcp-header` arguments.
@@ -387,22 +222,6 @@ fn may_exist_after_refresh(found: &Result<ResolvedRequest<'_>, CallError>) -> bo
             matches!(error.kind(), CallErrorKind::Unknown | CallErrorKind::Unavailable)
         }
     }
-}
-
-/// The response to a legacy client that does not support the server request of its call.
-fn declined_response(
-    server: Option<&ServerName>,
-    relay_method: RelayMethod,
-    unable: &RpcError,
-) -> RpcResult {
-    let server = server.map(ServerName::as_str).unwrap_or_default();
-    let words = format!("server `{server}` has a question, and {}", unable.message());
-    if relay_method == RelayMethod::Call {
-        let result = NoResult::Failed.result(&words, false);
-        return Ok(translate::result(Era::Legacy, relay_method, &result));
-    }
-    let data = Raw::from_value(&serde_json::json!({ "retry": false }));
-    Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
 }
 
 /// The lists that may contain the item of a request.

@@ -1,19 +1,16 @@
 //! Resolves which configured server would own a name that the catalog does not contain yet.
 
-use trunkline::call::{CallError, CallErrorKind, NoResult};
+use trunkline::call::{CallError, CallErrorKind};
 use trunkline::connection::State;
-use trunkline::error::Error;
 use trunkline::host::{RelayMethod, WaitFor};
 use trunkline::item::ItemKind;
-use trunkline::message::{Raw, RpcError};
+use trunkline::message::Raw;
 use trunkline::name::{ServerName, parse_qualified_uri};
 use trunkline::policy::Visibility;
-use trunkline::protocol::{Era, code};
 use trunkline::view::View;
 
+use super::errors::Failure;
 use super::gateway::Gateway;
-use crate::request::response::RpcResult;
-use crate::request::translate;
 
 /// The servers that the requested name or URI would belong to. Servers on which the caller could
 /// not see it are left out.
@@ -43,26 +40,6 @@ fn owner_of_uri(view: &View, address: &str) -> Option<ServerName> {
     (view.could_contain_uri(&server, own) == Visibility::Possible).then_some(server)
 }
 
-/// A server that failed before it listed its items.
-pub(crate) struct UnavailableOwner {
-    why: Error,
-    may_return: bool,
-}
-
-impl UnavailableOwner {
-    /// The response to a request for one of its items.
-    pub(crate) fn answer(&self, era: Era, relay_method: RelayMethod) -> RpcResult {
-        let words = self.why.to_string();
-        if relay_method == RelayMethod::Call {
-            let result = NoResult::Unreachable.result(&words, self.may_return);
-            return Ok(translate::result(era, relay_method, &result));
-        }
-        let data = Raw::from_value(&serde_json::json!({ "retry": self.may_return }));
-        let words = format!("MCP server unreachable: {words}");
-        Err(RpcError::new(code::INTERNAL_ERROR, &words).with_data(&data))
-    }
-}
-
 impl Gateway {
     /// Waits until servers are ready or have failed. Returns whether any of them had to be
     /// refreshed.
@@ -79,13 +56,13 @@ impl Gateway {
         true
     }
 
-    /// The failed server that would own an unknown item, if there is one.
+    /// The failure of a server that would own an unknown item, if there is one.
     pub(crate) fn down_owner(
         &self,
         view: &View,
         (relay_method, params): (RelayMethod, &Raw),
         error: &CallError,
-    ) -> Option<UnavailableOwner> {
+    ) -> Option<Failure> {
         if error.kind() != CallErrorKind::Unknown {
             return None;
         }
@@ -93,7 +70,7 @@ impl Gateway {
             let connection = self.host.servers().get(owner.as_str())?;
             let status = connection.status();
             let why = status.last_error.filter(|_| status.state == State::Failed)?;
-            Some(UnavailableOwner { why, may_return: connection.will_recover() })
+            Some(Failure::unlisted(&why, connection.will_recover()))
         })
     }
 }

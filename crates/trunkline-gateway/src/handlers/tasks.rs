@@ -1,12 +1,24 @@
-//! Seals task IDs: a sealed ID contains the server, the tool and the upstream ID, and is bound to
-//! its owner.
+//! Relays requests about tasks. A task ID is sealed: it contains the server, the tool and the
+//! upstream ID, and is bound to its owner.
 
-use trunkline::host::TaskOrigin;
+use std::sync::Arc;
+
+use trunkline::call::CallOptions;
+use trunkline::connection::InputRequired;
+use trunkline::host::{RelayMethod, TaskOrigin};
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
+use trunkline::protocol::{Era, meta};
 
+use super::errors::{FailedRequest, Failure};
+use super::gateway::Gateway;
+use super::trace;
+use crate::client::caller::Caller;
 use crate::client::state_codec::{SealContext, StateCodec};
-use crate::request::errors::invalid;
+use crate::request::errors::{missing_capability, unknown_task};
+use crate::request::incoming::IncomingRequest;
+use crate::request::response::RpcResult;
+use crate::request::translate;
 
 /// Member with the task ID.
 const KEY: &str = "taskId";
@@ -73,9 +85,48 @@ impl TaskCodec<'_> {
     }
 }
 
-/// The error for a task that the client does not have.
-pub(crate) fn unknown_task() -> RpcError {
-    invalid("there is no such task")
+impl Gateway {
+    /// Relays a request about a task.
+    pub(crate) async fn relay_task(
+        self: &Arc<Self>,
+        caller: Caller,
+        incoming: &IncomingRequest,
+    ) -> RpcResult {
+        if !caller.client.declares(&["extensions", meta::TASKS_EXTENSION]) {
+            let needed = serde_json::json!({ "extensions": { meta::TASKS_EXTENSION: {} } });
+            return Err(missing_capability(&needed, "this needs tasks"));
+        }
+        let tasks = self.tasks(&caller);
+        let (method, params) = (&*incoming.method, &incoming.params);
+        let task = tasks.find(params)?;
+        let sent = tasks.upstream_params(params, &task);
+        let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
+        trace::record_server(Some(&task.server));
+        let handler = handler.with_server(Some(&task.server));
+        let engaged = self.register_call(&handler, &task.server);
+        let requester = caller.requester();
+        let options = CallOptions {
+            handler: &handler,
+            rounds: InputRequired::Return,
+            client: engaged.client(),
+            requester: Some(&requester),
+            ..CallOptions::default()
+        };
+        let view = self.view(&caller)?;
+        match self.host.relay_task(&view, task.origin(), (method, sent), options).await {
+            Ok(outcome) => {
+                let result = tasks.with_sealed_id(task.origin(), &outcome.result);
+                Ok(translate::result(Era::Modern, RelayMethod::Call, &result))
+            }
+            Err(error) => {
+                FailedRequest::task(&caller.client, params).response(&Failure::from(&error))
+            }
+        }
+    }
+
+    pub(crate) fn tasks<'g>(&'g self, caller: &'g Caller) -> TaskCodec<'g> {
+        TaskCodec { codec: &self.codec, owner: caller.identity.as_owner() }
+    }
 }
 
 #[cfg(test)]
@@ -83,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_a_task_says_which_tool_was_called() {
+    fn task_id_names_the_called_tool() {
         let (codec, server) = (StateCodec::new(), ServerName::new("x").unwrap());
         let tasks = TaskCodec { codec: &codec, owner: "ann".to_owned() };
         let said = Raw::from_text(r#"{"taskId":"7\n8"}"#).unwrap();

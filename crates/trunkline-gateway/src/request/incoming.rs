@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_about_itself_is_bounded() {
+    fn client_info_is_bounded() {
         let long = Raw::from_string(&"x".repeat(MAX_IDENTITY_BYTES));
         for key in ["clientInfo", "capabilities"] {
             let params = Raw::empty_object().with(key, &Raw::empty_object().with("x", &long));

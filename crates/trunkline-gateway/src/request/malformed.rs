@@ -1,31 +1,18 @@
 //! Errors for input that is not a JSON-RPC message.
 
 use bytes::Bytes;
-use trunkline::message::{Id, MAX_DEPTH, MAX_ID_BYTES, ParseError, Raw, RpcError};
-use trunkline::protocol::code;
+use trunkline::message::{Id, MAX_ID_BYTES, ParseError, Raw, RpcError};
+
+use super::errors::{not_json, not_rpc, too_deep};
 
 /// The error to respond with, and the request ID if it could be read.
 pub(crate) fn parse_error(bytes: &Bytes, malformed: ParseError) -> (Option<Id>, RpcError) {
     match (Raw::read(bytes), malformed) {
         (Ok(raw), ParseError::NotRpc(id)) => (id, not_rpc(problem(&raw))),
-        (Ok(_), ParseError::TooDeep(id)) => {
-            let message = format!("a message may be nested {MAX_DEPTH} levels deep, not more");
-            (id, RpcError::new(code::INVALID_REQUEST, &message))
-        }
-        (Ok(_), ParseError::NotJson) => (None, RpcError::new(code::PARSE_ERROR, "not JSON")),
-        (Err(error), _) => (None, RpcError::new(code::PARSE_ERROR, &error.to_string())),
+        (Ok(_), ParseError::TooDeep(id)) => (id, too_deep()),
+        (Ok(_), ParseError::NotJson) => (None, not_json("not JSON")),
+        (Err(error), _) => (None, not_json(&error.to_string())),
     }
-}
-
-/// The error for JSON that is not a JSON-RPC message.
-pub(crate) fn not_rpc(problem: &str) -> RpcError {
-    RpcError::new(code::INVALID_REQUEST, &format!("not a JSON-RPC message: {problem}"))
-}
-
-/// The error for a message longer than the limit.
-pub(crate) fn too_long(bound: usize) -> RpcError {
-    let message = format!("a message may be {bound} bytes long, not more");
-    RpcError::new(code::INVALID_REQUEST, &message)
 }
 
 /// The reason why a value is not a JSON-RPC message.

@@ -3,15 +3,14 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use trunkline::message::RpcError;
-use trunkline::protocol::code;
 
+use super::errors::handler_panicked;
 use super::response::RpcResult;
 
 /// Completes with an internal error if the handler panics. The future is not polled again after
 /// that. The panic hook of the process has logged the location by then.
 pub(crate) async fn answer_or_error(answering: impl Future<Output = RpcResult>) -> RpcResult {
-    outcome_of(answering).await.unwrap_or_else(|| Err(internal_error()))
+    outcome_of(answering).await.unwrap_or_else(|| Err(handler_panicked()))
 }
 
 /// Completes with `None` if the future panics.
@@ -22,12 +21,6 @@ pub(crate) async fn outcome_of<T>(future: impl Future<Output = T>) -> Option<T> 
 /// Calls a function, and returns `None` if it panics.
 pub(crate) fn result_of<T>(function: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(AssertUnwindSafe(function)).ok()
-}
-
-/// The response to a request whose handler panicked. It reveals nothing of the request.
-pub(crate) fn internal_error() -> RpcError {
-    let text = "the gateway failed on this request because of a defect in it; its log says where";
-    RpcError::new(code::INTERNAL_ERROR, text)
 }
 
 #[cfg(test)]
@@ -42,8 +35,8 @@ mod tests {
     use trunkline::config::{self, EmptyResolver};
     use trunkline::connection::{ChildOptions, HttpOptions};
     use trunkline::host::{Host, HostOptions};
+    use trunkline::protocol::code;
 
-    use super::*;
     use crate::{GatewayOptions, Scope, router, serve, serve_stream};
 
     const LONGEST_WAIT: Duration = Duration::from_secs(60);

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trunkline::connection::header_arguments;
 use trunkline::message::{Raw, RpcError};
-use trunkline::protocol::{Era, code};
+use trunkline::protocol::Era;
 
-use super::errors::{invalid, require_modern};
+use super::errors::{header_mismatch, invalid, require_modern};
 use super::incoming::{IncomingRequest, claims_modern};
 
 pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -68,11 +68,13 @@ fn check_parameters(
     for (name, value) in expected {
         let name = format!("{PARAMETER}{}", name.to_ascii_lowercase());
         let name = HeaderName::try_from(&name)
-            .map_err(|_| mismatch(&format!("{name} cannot be the name of a header")))?;
+            .map_err(|_| header_mismatch(&format!("{name} cannot be the name of a header")))?;
         match value {
             Some(value) => require(headers, &name, value)?,
             None if headers.contains_key(&name) => {
-                return Err(mismatch(&format!("the header {name} is there, its argument is not")));
+                return Err(header_mismatch(&format!(
+                    "the header {name} is there, its argument is not"
+                )));
             }
             None => {}
         }
@@ -83,7 +85,9 @@ fn check_parameters(
 /// Fails unless the header is present with the value `expected`.
 fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), RpcError> {
     let Some(value) = text(headers, name)? else {
-        return Err(mismatch(&format!("the header {name} is missing; the body says {expected:?}")));
+        return Err(header_mismatch(&format!(
+            "the header {name} is missing; the body says {expected:?}"
+        )));
     };
     // Only names and arguments may contain characters that a header cannot hold.
     let is_parameter = || name.as_str().starts_with(PARAMETER);
@@ -94,7 +98,7 @@ fn require(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(),
     if value == expected || is_number() {
         Ok(())
     } else {
-        Err(mismatch(&format!("the header {name} says {value:?}, the body {expected:?}")))
+        Err(header_mismatch(&format!("the header {name} says {value:?}, the body {expected:?}")))
     }
 }
 
@@ -113,10 +117,10 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
     let Some(value) = values.next() else { return Ok(None) };
     // An intermediary may have read the other value.
     if values.next().is_some() {
-        return Err(mismatch(&format!("the header {name} is there more than once")));
+        return Err(header_mismatch(&format!("the header {name} is there more than once")));
     }
     let text = value.to_str().map(str::trim);
-    text.map(Some).map_err(|_| mismatch(&format!("the header {name} is not visible ASCII")))
+    text.map(Some).map_err(|_| header_mismatch(&format!("the header {name} is not visible ASCII")))
 }
 
 /// Decodes `=?base64?…?=`, the form of a value that a header cannot hold as is.
@@ -127,11 +131,9 @@ fn decoded(value: &str) -> Result<Cow<'_, str>, RpcError> {
     };
     let bytes = STANDARD.decode(encoded).ok();
     let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.map(Cow::Owned).ok_or_else(|| mismatch(&format!("{value:?} is not UTF-8 in base64")))
-}
-
-fn mismatch(message: &str) -> RpcError {
-    RpcError::new(code::HEADER_MISMATCH, message)
+    decoded
+        .map(Cow::Owned)
+        .ok_or_else(|| header_mismatch(&format!("{value:?} is not UTF-8 in base64")))
 }
 
 #[cfg(test)]

@@ -1,20 +1,15 @@
-//! Translates results and errors between the eras. Content that both eras share is kept byte for
-//! byte.
+//! Translates results and definitions between the eras. Content that both eras share is kept byte
+//! for byte.
 
 use std::sync::LazyLock;
 
 use serde_json::json;
-use trunkline::call::{CallError, CallErrorKind, Outcome};
+use trunkline::call::Outcome;
 use trunkline::host::RelayMethod;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::{Era, code, meta};
 
-use super::errors::missing_capability;
-use super::incoming::ClientProfile;
 use super::response::ResultBody;
-
-/// The legacy error code for an unknown resource.
-const NO_SUCH_RESOURCE: i64 = -32002;
 
 /// `serverInfo` of the gateway, serialized once: every modern result carries it.
 static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
@@ -144,61 +139,11 @@ impl<'r> ParsedResult<'r> {
     }
 }
 
-/// Translates an error for a client. Returns a result where the client's era has one in its place.
-pub(crate) fn error(
-    client: &ClientProfile,
-    relay_method: RelayMethod,
-    params: &Raw,
-    error: &RpcError,
-) -> Result<Raw, RpcError> {
-    match (client.era, error.code()) {
-        (Era::Modern, code::URL_ELICITATION_REQUIRED)
-            if !client.declares(&["elicitation", "url"]) =>
-        {
-            let needed = json!({ "elicitation": { "url": {} } });
-            Err(missing_capability(&needed, "the server wants an address visited first"))
-        }
-        (Era::Modern, code::URL_ELICITATION_REQUIRED) => Ok(elicitations_required_result(error)),
-        (Era::Modern, NO_SUCH_RESOURCE) if relay_method == RelayMethod::Read => {
-            let data =
-                error.raw().get("data").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
-            let uri = params.get("uri").unwrap_or_else(|| Raw::from_string(""));
-            Err(error.with_code(code::INVALID_PARAMS).with_data(&data.with("uri", &uri)))
-        }
-        (Era::Legacy, code::INVALID_PARAMS) if relay_method == RelayMethod::Read => {
-            Err(error.with_code(NO_SUCH_RESOURCE))
-        }
-        // Codes of the modern era mean nothing to a legacy client.
-        (
-            Era::Legacy,
-            code::HEADER_MISMATCH
-            | code::MISSING_CLIENT_CAPABILITY
-            | code::UNSUPPORTED_PROTOCOL_VERSION,
-        ) => Err(error.with_code(code::INTERNAL_ERROR)),
-        _ => Err(error.clone()),
-    }
-}
-
 /// The URL elicitations that a server requires first, as it describes them.
 pub(crate) fn required_elicitations(error: &RpcError) -> Vec<Raw> {
     let data = error.raw().get("data").filter(|_| error.code() == code::URL_ELICITATION_REQUIRED);
     let wanted = data.and_then(|data| data.get("elicitations"));
     wanted.map(|it| it.items()).unwrap_or_default()
-}
-
-/// An `InputRequiredResult` with the URL elicitations that a legacy server requires.
-fn elicitations_required_result(error: &RpcError) -> Raw {
-    let wanted = required_elicitations(error);
-    let method = Raw::from_string("elicitation/create");
-    let requests = wanted.iter().map(|elicitation| {
-        let params = elicitation.without("elicitationId");
-        Raw::empty_object().append_members(&[("method", &method), ("params", &params)])
-    });
-    let requests: Vec<_> =
-        (1..).zip(requests).map(|(number, it)| (format!("visit-{number}"), it)).collect();
-    let requests: Vec<_> = requests.iter().map(|(key, request)| (&**key, request)).collect();
-    Raw::from_value(&json!({ "resultType": "input_required" }))
-        .append_members(&[("inputRequests", &Raw::empty_object().append_members(&requests))])
 }
 
 /// Translates the definition of an item for a client of the given era.
@@ -217,32 +162,16 @@ fn has_other_output(definition: &Raw) -> bool {
     schema.get("type").as_ref().and_then(Raw::as_str).as_deref() != Some("object")
 }
 
-/// The error for a call that got no response from its server.
-pub(crate) fn call_error(error: &CallError) -> RpcError {
-    let code = match error.kind() {
-        CallErrorKind::Unknown | CallErrorKind::BadArguments => code::INVALID_PARAMS,
-        _ => code::INTERNAL_ERROR,
-    };
-    let data = json!({ "retry": error.is_retryable() });
-    RpcError::new(code, &error.to_string()).with_data(&Raw::from_value(&data))
-}
-
 #[cfg(test)]
 mod tests {
-    use trunkline::message::{Message, Response};
-
     use super::*;
 
     fn raw(text: &str) -> Raw {
         Raw::from_text(text).unwrap()
     }
 
-    fn client(era: Era, capabilities: &str) -> ClientProfile {
-        ClientProfile { era, version: "".into(), capabilities: raw(capabilities), info: None }
-    }
-
     #[test]
-    fn a_modern_client_is_told_what_kind_of_result_it_is_and_nothing_else_changes() {
+    fn modern_result_gets_a_result_type_and_no_other_change() {
         let sent = raw(r#"{ "content" : [] ,"x":12345678901234567890}"#);
         let seen = result(Era::Modern, RelayMethod::Call, &sent).into_raw();
         assert!(seen.text().starts_with(
@@ -258,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_client_gets_what_its_revision_knows() {
+    fn legacy_result_keeps_only_known_members() {
         let sent = raw(r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#);
         let legacy = |sent| result(Era::Legacy, RelayMethod::Call, sent).into_raw();
         assert_eq!(legacy(&sent).text(), r#"{"content":[]}"#);
@@ -285,49 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_codes_of_the_generation() {
-        let params = raw(r#"{"uri":"x://y"}"#);
-        let (modern, legacy) = (&client(Era::Modern, "{}"), &client(Era::Legacy, "{}"));
-        let missing = RpcError::new(-32002, "no such resource");
-        let more =
-            raw(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"x","more":1}}"#);
-        let Ok(Message::Response(Response { outcome: Err(more), .. })) =
-            Message::read(more.bytes())
-        else {
-            panic!("it is an error")
-        };
-        let seen = error(legacy, RelayMethod::Read, &params, &more).unwrap_err();
-        assert_eq!(seen.raw().text(), r#"{"code":-32002,"message":"x","more":1}"#);
-        let seen = error(modern, RelayMethod::Read, &params, &missing).unwrap_err();
-        assert_eq!(seen.code(), code::INVALID_PARAMS);
-        assert_eq!(seen.raw().get("data").unwrap().text(), r#"{"uri":"x://y"}"#);
-        let back = error(legacy, RelayMethod::Read, &params, &seen).unwrap_err();
-        assert_eq!(back.code(), -32002);
-        let lacking = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "x");
-        let seen = error(legacy, RelayMethod::Call, &params, &lacking).unwrap_err();
-        assert_eq!(seen.code(), code::INTERNAL_ERROR);
-        for client in [legacy, modern] {
-            // For other methods the code has a meaning of the server's own.
-            let seen = error(client, RelayMethod::Call, &params, &missing);
-            assert_eq!(seen, Err(missing.clone()));
-        }
-    }
-
-    #[test]
-    fn a_visit_that_is_needed_first_is_asked_for() {
-        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://a.b"}]}"#;
-        let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
-        let refused =
-            error(&client(Era::Modern, "{}"), RelayMethod::Call, &Raw::empty_object(), &needed);
-        assert_eq!(refused.unwrap_err().code(), code::MISSING_CLIENT_CAPABILITY);
-        let able = client(Era::Modern, r#"{"elicitation":{"url":{}}}"#);
-        let incoming = error(&able, RelayMethod::Call, &Raw::empty_object(), &needed).unwrap();
-        let request = incoming.get("inputRequests").unwrap().get("visit-1").unwrap();
-        assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);
-    }
-
-    #[test]
-    fn definitions_lose_only_what_the_generation_does_not_know() {
+    fn definitions_lose_only_members_unknown_to_the_era() {
         let tool = raw(r#"{"name":"a","execution":{"taskSupport":"optional"},"x":1}"#);
         assert_eq!(definition(Era::Modern, tool.clone()).text(), r#"{"name":"a","x":1}"#);
         assert_eq!(definition(Era::Legacy, tool.clone()), tool);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use trunkline::call;
 use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
-use trunkline::message::{Notification, RpcError};
+use trunkline::message::Notification;
 use trunkline::name::ServerName;
 use trunkline::principal::ClientId;
-use trunkline::protocol::{ELICITATION_COMPLETE, code, is_mcp_method};
+use trunkline::protocol::{ELICITATION_COMPLETE, is_mcp_method};
 
 use crate::client::call_handler::{RelayHandler, require_capability, to_legacy_request};
 use crate::client::caller::Caller;
@@ -18,6 +18,7 @@ use crate::client::channel::{ClientChannel, FollowUpSender};
 use crate::client::input_queue::InputQueue;
 use crate::client::log_filter;
 use crate::client::session::Session;
+use crate::request::errors::{ambiguous_server_request, no_client_response};
 use crate::request::incoming::ClientProfile;
 
 /// Maximum number of processes of one server per client; a further one is started while a call
@@ -216,7 +217,7 @@ impl CallHandler for SessionHandler {
 
     fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let gone = || RpcError::new(code::INTERNAL_ERROR, "the client is gone");
+            let gone = || no_client_response("the client is gone");
             let session = self.session.upgrade().ok_or_else(gone)?;
             require_capability(&session.client, &question)?;
             let send = |message| self.send(&session, message);
@@ -238,7 +239,7 @@ impl CallHandler for AnyCallHandler {
         Box::pin(async move {
             require_capability(&self.client, &question)?;
             match &*self.calls.channels(&self.own) {
-                [] => Err(RpcError::new(code::INTERNAL_ERROR, "no call is being made")),
+                [] => Err(no_client_response("no call is being made")),
                 [InputChannel::Desk(inputs)] => inputs.ask(question).await,
                 [InputChannel::Stream(channel)] => channel.ask(question).await,
                 several => {
@@ -246,18 +247,9 @@ impl CallHandler for AnyCallHandler {
                         .iter()
                         .filter_map(InputChannel::inputs)
                         .for_each(InputQueue::shorten_wait);
-                    Err(ambiguous(&question))
+                    Err(ambiguous_server_request(&question.method))
                 }
             }
         })
     }
-}
-
-fn ambiguous(question: &ServerRequest) -> RpcError {
-    let message = format!(
-        "`{}` is refused: several calls are being made, and it does not say which of them it \
-         belongs to; clients with the same token, name and capabilities share this process",
-        question.method
-    );
-    RpcError::new(code::INVALID_REQUEST, &message)
 }

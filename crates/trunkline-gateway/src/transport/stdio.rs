@@ -14,7 +14,6 @@ use tokio::time::timeout;
 use trunkline::host::Host;
 use trunkline::message::{Id, Message, Notification, Raw, RpcError};
 use trunkline::principal::{ClientId, Principal, RequestPath};
-use trunkline::protocol::code;
 
 use super::limiter::ConcurrencyLimit;
 use super::ndjson::{InputLine, LineReader};
@@ -25,10 +24,14 @@ use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
-use crate::handlers::gateway::{Gateway, cancelled_id};
-use crate::handlers::{discover, trace};
+use crate::handlers::gateway::Gateway;
+use crate::handlers::notify::cancelled_id;
+use crate::handlers::{discover, dispatch, trace};
 use crate::options::Limits;
-use crate::request::errors::{error_message, require_modern};
+use crate::request::errors::{
+    duplicate_id, error_message, handler_panicked, no_session, require_modern, too_long,
+    too_many_requests,
+};
 use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::response::{ResponseLine, RpcResult, response};
 use crate::request::{malformed, panics};
@@ -164,7 +167,7 @@ impl StdioClient {
                     None => break,
                     Some(InputLine::Blank) => {}
                     Some(InputLine::TooLong) => {
-                        let error = malformed::too_long(Limits::default().message_bytes);
+                        let error = too_long(Limits::default().message_bytes);
                         self.send(None, error_message(None, &error));
                     }
                     Some(InputLine::Message(message)) => self.receive(&message).await,
@@ -205,7 +208,7 @@ impl StdioClient {
         };
         let Some(RunningRequest { id, .. }) = self.running.remove(&id) else { return };
         if done.is_err_and(|error| error.is_panic()) {
-            let message = response(&id, Err(panics::internal_error()));
+            let message = response(&id, Err(handler_panicked()));
             self.send(Some(id), message);
         }
     }
@@ -231,7 +234,7 @@ impl StdioClient {
                 if panics::result_of(|| self.on_request(IncomingRequest::of(request), held))
                     .is_none()
                 {
-                    let message = response(&id, Err(panics::internal_error()));
+                    let message = response(&id, Err(handler_panicked()));
                     self.send(Some(id), message);
                 }
             }
@@ -276,14 +279,11 @@ impl StdioClient {
         };
         let (id, plain) = (incoming.id.clone(), incoming.id.normalized());
         if self.running.get(&plain).is_some_and(|it| !it.is_over()) {
-            let text = "a request of this id is not over yet";
-            let error = RpcError::new(code::INVALID_REQUEST, text);
-            let message = response(&id, Err(error));
+            let message = response(&id, Err(duplicate_id()));
             return self.send(Some(id), message);
         }
         if self.requests.len() >= MAX_REQUESTS {
-            let text = format!("{MAX_REQUESTS} requests are not over yet; try again later");
-            let message = response(&id, Err(RpcError::new(code::INTERNAL_ERROR, &text)));
+            let message = response(&id, Err(too_many_requests(MAX_REQUESTS)));
             return self.send(Some(id), message);
         }
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
@@ -298,7 +298,7 @@ impl StdioClient {
             outlet.room().await;
             let answer = match (&*incoming.method, &caller.session) {
                 ("initialize", Some(session)) => opened(&gateway, &caller, session).await,
-                _ => gateway.answer(caller, incoming).await,
+                _ => dispatch::handle(gateway, caller, incoming).await,
             };
             drop(held);
             outlet.send(ResponseLine::of(&id, answer)).await;
@@ -331,10 +331,7 @@ impl StdioClient {
         if &*incoming.method == "initialize" {
             self.session = Some(Arc::new(self.opened_by(&incoming.params)?));
         }
-        let Some(session) = &self.session else {
-            let text = "open with `initialize`, or say in `params._meta` which revision this is";
-            return Err(RpcError::new(code::INVALID_REQUEST, text));
-        };
+        let Some(session) = &self.session else { return Err(no_session()) };
         Ok(Caller {
             client: Arc::clone(&session.client),
             identity: Arc::clone(&self.identity),

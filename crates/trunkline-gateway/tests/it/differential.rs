@@ -2,19 +2,15 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 use trunkline_testkit::peers;
 
-use crate::comparing::{Asked, Pair, Sameness, call, prompt, read};
-use crate::hosting::Folder;
-
-/// How long a server may take until it listens, on a busy machine.
-const LONGEST_START: Duration = Duration::from_secs(60);
+use crate::support::comparison::{Asked, Pair, Sameness, call, prompt, read};
+use crate::support::gateway::Folder;
+use crate::support::wait::until;
 
 /// The script of the npm package `@modelcontextprotocol/server-NAME`.
 fn script(name: &str) -> String {
@@ -46,11 +42,10 @@ impl Listening {
         let mut command = command(port);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let listening = Self { process: command.spawn().unwrap(), port };
-        let deadline = Instant::now() + LONGEST_START;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "no listener on port {port}");
-            sleep(Duration::from_millis(50)).await;
-        }
+        until(&format!("port {port} has a listener"), async || {
+            TcpStream::connect(("127.0.0.1", port)).ok()
+        })
+        .await;
         listening
     }
 

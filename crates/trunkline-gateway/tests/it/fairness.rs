@@ -2,22 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use trunkline::connection::{NoopHandler, OutgoingRequest};
 use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 
-use crate::asker::{Asker, Era, text};
-use crate::identities::{ANN, BOB, hosted};
-use crate::manners::echoing;
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::echoing;
+use crate::support::tokens::{ANN, BOB, hosted};
+use crate::support::wait::{LONGEST, until};
 
 #[tokio::test]
 async fn one_token_does_not_take_all_calls_of_a_server() {
@@ -43,12 +40,8 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
             refused.fetch_add(1, Ordering::Relaxed);
         });
     }
-    let all_refused = async {
-        while refused.load(Ordering::Relaxed) < 2100 - 1024 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(LONGEST, all_refused).await.expect("the rest is refused at once");
+    let all_refused = async || (refused.load(Ordering::Relaxed) >= 2100 - 1024).then_some(());
+    until("the rest is refused", all_refused).await;
     let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     assert_eq!(text(&bob.call("echo", json!({ "token": "bob" })).await), "bob");
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
@@ -76,9 +69,7 @@ async fn a_call_waits_for_one_turn_of_each_other_token() {
         });
     }
     let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
-    while done.load(Ordering::Relaxed) == 0 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    until("a call is done", async || (done.load(Ordering::Relaxed) > 0).then_some(())).await;
     let answer = timeout(LONGEST, bob.call("echo", json!({ "token": "bob" }))).await.unwrap();
     assert_eq!(text(&answer), "bob");
     let before = done.load(Ordering::Relaxed);

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer;
 
-use crate::asker::{Asker, Era};
-use crate::hosting::Hosted;
-use crate::piped::Piped;
-use crate::wire::{legacy, listen};
+use crate::support::client::{Asker, Era};
+use crate::support::demo_server::{legacy, listen};
+use crate::support::gateway::Hosted;
+use crate::support::stdio_client::Piped;
 
 /// Two servers with prefixes of different lengths.
 async fn servers() -> Value {

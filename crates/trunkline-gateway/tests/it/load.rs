@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline::host::Host;
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era};
-use crate::channel::{Channel, Sent};
-use crate::hosting::Hosted;
+use crate::support::client::{Asker, Era};
+use crate::support::gateway::Hosted;
+use crate::support::http_connection::{Channel, Sent};
 
 const CLIENTS: u64 = 1000;
 
@@ -192,7 +192,7 @@ async fn one_client(
 /// Ends a session, and asserts that it is closed.
 async fn close(asker: &mut Asker) {
     let headers = asker.headers();
-    let headers = crate::asker::borrowed(&headers);
+    let headers = crate::support::client::borrowed(&headers);
     for status in [204, 404] {
         let sent = Sent { method: "DELETE", path: "/mcp", headers: &headers, body: "" };
         let head = asker.channel.send(&sent).await.unwrap();
@@ -335,7 +335,7 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
 /// The control: shows that a foreign token is detected.
 #[test]
 #[should_panic(expected = "token-2-1.")]
-fn an_answer_of_somebody_else_is_noticed() {
+fn foreign_token_in_a_response_is_detected() {
     let answer = json!({ "result": { "content": [{ "type": "text", "text": "token-2-1." }] } });
     count(&mut Tally::default(), &answer, "old_echo", "token-1-1.");
 }

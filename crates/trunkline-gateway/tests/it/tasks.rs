@@ -8,13 +8,11 @@ use tokio::time::timeout;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
-use crate::asker::{Asker, Era, borrowed, text};
-use crate::canned::heard_of;
-use crate::channel::{Channel, Sent};
-use crate::hosting::{Folder, Hosted, configuration};
-
-/// Timeout of these tests: nothing in them takes nearly as long.
-const LONGEST: Duration = Duration::from_secs(60);
+use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::file_driven_server::heard_of;
+use crate::support::gateway::{Folder, Hosted, configuration};
+use crate::support::http_connection::{Channel, Sent};
+use crate::support::wait::{LONGEST, until};
 
 const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
@@ -79,7 +77,7 @@ async fn listen(asker: &mut Asker, tasks: &[&str]) -> (Value, u64, Channel) {
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_task_is_told_to_its_owner_alone() {
+async fn task_updates_reach_only_their_owner() {
     for share in ["all", "per-client"] {
         let folder = Folder::new();
         let hosted = hosted(&json!({ "announcing": announcing(&folder, share) })).await;
@@ -130,7 +128,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_know_tasks_hears_of_none() {
+async fn client_without_tasks_receives_no_task_updates() {
     let folder = Folder::new();
     let hosted = hosted(&json!({ "announcing": announcing(&folder, "all") })).await;
     let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
@@ -160,7 +158,7 @@ async fn no_progress_token_of_a_client_reaches_a_server() {
 
 /// Tasks of revision 2025-11-25 are not supported, so that a request for one is not forwarded.
 #[tokio::test]
-async fn no_server_is_asked_for_a_task_of_the_older_revision() {
+async fn task_requests_of_the_legacy_revision_reach_no_server() {
     let folder = Folder::new();
     let mut server = announcing(&folder, "all");
     server["args"].as_array_mut().unwrap().pop();
@@ -236,7 +234,6 @@ async fn a_task_of_a_tool_that_was_denied_is_out_of_reach() {
 
 /// Waits until a server has received `count` messages of a method.
 async fn until_heard(folder: &Folder, method: &str, count: usize) {
-    while heard_of(folder, method).len() < count {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_received = async || (heard_of(folder, method).len() >= count).then_some(());
+    until(&format!("{method} is received"), is_received).await;
 }

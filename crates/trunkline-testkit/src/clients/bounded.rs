@@ -92,20 +92,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_gets_its_input_and_is_heard() {
+    async fn program_gets_its_input_and_its_output_is_read() {
         let finished = finish(shell("cat; echo no >&2; exit 3"), "yes").await;
         assert_eq!((finished.status.code(), &*finished.printed), (Some(3), "yes"));
         assert!(finished.to_string().ends_with("yesno\n"), "{finished}");
     }
 
     #[tokio::test]
-    async fn what_a_program_leaves_behind_is_killed() {
+    async fn remaining_child_processes_are_killed() {
         let finished = finish(shell("sleep 1000 >/dev/null 2>&1 & echo $!"), "").await;
         assert!(has_ended(finished.printed.trim()).await);
     }
 
     #[tokio::test]
-    async fn what_takes_too_long_is_killed_with_what_it_started() {
+    async fn slow_program_is_killed_with_its_children() {
         let file = std::env::temp_dir().join(format!("trunkline-bounded-{}", std::process::id()));
         let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
         let late = timeout(Duration::from_secs(1), finish(shell(&script), "")).await;

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_noticed() {
+    fn differences_are_detected() {
         let mut report = everything();
         report.progress = Some(vec![0.0, 100.0]);
         report.elicited = Some(vec!["Hello, Ada!".to_owned(), "Hello, !".to_owned()]);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_cannot_do_is_not_looked_at() {
+    fn unsupported_features_are_not_compared() {
         let without = [Ability::Completion, Ability::Cancellation];
         let expected = Expectations { without: &without, ..Expectations::of_fixture() };
         let mut report = everything();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_cannot_have_seen_what_it_cannot_see() {
+    fn features_beyond_a_client_are_reported_as_problems() {
         let problems = seen(RealClient::Mcporter, &everything(), &Expectations::of_fixture());
         let beyond = [
             "protocol",

@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_look_at_each_text_finds(
+        fn index_equals_linear_search(
             texts in proptest::collection::vec("[abé]{0,5}", 0..12), wanted in "[abé]{0,7}",
         ) {
             let text = |place: u32| &*texts[place as usize];

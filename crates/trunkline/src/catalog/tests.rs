@@ -64,7 +64,7 @@ fn a_server_that_is_down_keeps_its_names() {
 }
 
 #[test]
-fn what_an_untrusted_server_says_is_cleaned_and_its_names_stay() {
+fn text_of_an_untrusted_server_is_sanitized_and_names_are_kept() {
     let text = r#"{ "servers": { "bad": { "command": "x", "trust": "untrusted", "allowTools": ["t\u200b"] } } }"#;
     let definition =
         r#"{"name":"t\u200b","description":"\u001b[8mhidden\u202e","n":12345678901234567890}"#;
@@ -153,7 +153,7 @@ fn links_are_looked_at_as_soon_as_there_are_two_servers() {
 
 /// Seen: a link resolved to a resource of a server whose lists had not been requested.
 #[test]
-fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
+fn link_is_qualified_while_resources_of_another_server_are_unknown() {
     let config = config(r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } } }"#);
     let mut sources = CatalogBuilder::new(&config);
     let a = [item(ItemKind::Resource, "x://mine"), item(ItemKind::ResourceTemplate, "x://{any}")];
@@ -178,7 +178,7 @@ fn a_link_names_its_server_while_another_was_not_asked_for_its_resources() {
 
 /// TOOL-12: URIs contain their server if the configuration requires it.
 #[test]
-fn addresses_say_whose_they_are_when_asked() {
+fn uris_are_qualified_on_request() {
     let text =
         r#"{ "servers": { "a": { "command": "x" } }, "naming": { "addresses": "with-server" } }"#;
     let mut sources = CatalogBuilder::new(&config(text));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_decides_and_what_may_be_seen_does_not() {
+    fn fingerprint_covers_the_target_and_not_the_rules() {
         let plain = r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" } }"#;
         for other in [
             r#"{ "command": "a", "args": ["b", "c"], "env": { "K": "v" }, "trust": "untrusted" }"#,

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_programs_need_is_inherited_and_no_credential() {
+    fn necessary_variables_are_inherited_without_credentials() {
         let default = InheritEnv::default();
         for name in [
             "PATH",

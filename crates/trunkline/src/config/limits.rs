@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_for_limits_are_told_in_any_spelling() {
+    fn limit_keys_are_recognized_in_any_spelling() {
         for (key, word) in [
             ("allowed-tools", LimitKeyword::Allow),
             ("AllowList", LimitKeyword::Allow),

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_reference_is_an_error() {
+    fn invalid_reference_is_an_error() {
         for text in ["${", "${}", "${a b}", "${command:x}", "${A:-${B}}", "${file:}", "${1A}"] {
             assert!(Template::parse(text, ReferenceSyntax::Dollar).is_err(), "{text}");
         }

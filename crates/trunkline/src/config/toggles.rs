@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_with_its_place() {
+    fn invalid_toggle_is_reported_with_its_location() {
         let wrong = |text, message| assert_eq!(problem(text), message, "{text}");
         wrong("", "there is nothing here (talk.json:1:1)");
         wrong("[]", "a conversation must be an object, not an array (talk.json:1:1)");

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_run_is_exact_under_the_name_of_a_credential() {
+    fn program_is_exact_under_a_credential_name() {
         let entry = r#"{ "command": "git", "env": { "GIT_ASKPASS": "steal", "SSH_ASKPASS": "steal.sh",
             "GIT_CONFIG_KEY_0": "core.sshCommand", "TOKEN_HELPER": "steal.sh", "MY_TOKEN": "abc123" } }"#;
         assert_eq!(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variables_file_is_listed_with_what_its_path_refers_to() {
+    fn env_file_is_listed_with_the_references_of_its_path() {
         let entry = r#"{ "command": "x", "envFile": "${D}/.env" }"#;
         assert_eq!(
             uses(entry),

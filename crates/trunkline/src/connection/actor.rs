@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_when_too_much_waits_may_come_again() {
+    fn request_beyond_the_queue_limit_is_retryable() {
         for error in [queue_full(), too_many()] {
             assert!(error.kind().is_retryable(), "{error}");
         }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_is_there_in_the_next_run() {
+    fn cache_is_read_in_the_next_run() {
         let folder = std::env::temp_dir().join(format!("trunkline-memory-{}", std::process::id()));
         let cache = ServerCache::in_dir(folder.join("deep"));
         assert!(cache.load(&server()).is_none());

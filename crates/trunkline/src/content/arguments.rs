@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_get_wrong_is_said() {
+    fn common_argument_mistakes_are_reported() {
         let schema = json!({ "type": "object", "required": ["mode"], "properties": {
             "mode": { "enum": ["fast", "slow"] },
             "count": { "type": "integer", "minimum": 1, "maximum": 9 },
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_passes_and_circles_end() {
+    fn unknown_keywords_pass_and_cycles_end() {
         let round = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/a" } } });
         for schema in [
             json!(true),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_to_be_read_passes() {
+    fn too_deep_arguments_pass() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
         let schema = Raw::from_text(r#"{"type":"object"}"#).unwrap();
         assert!(validate_arguments(&schema, &Raw::from_text(&deep).unwrap()).is_ok());

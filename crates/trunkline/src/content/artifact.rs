@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_it_is_and_lead_nowhere_else() {
+    fn artifact_names_have_a_type_and_no_path() {
         assert_eq!(name("file:///r/annual report.pdf", "application/pdf"), "annual-report-#.pdf");
         assert_eq!(name("x://a/../../etc/passwd", ""), "passwd-#.bin");
         assert_eq!(name("x://..", ""), "resource-#.bin");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_or_no_base64_stays() {
+    fn oversized_or_invalid_base64_is_kept() {
         let image = |data: &str| serde_json::json!({ "type": "image", "data": data });
         let result = serde_json::json!({ "content": [image("!!"), image("AAAA"), image("AAAA"), image("AA")] });
         let result = Raw::from_value(&result);
@@ -212,7 +212,7 @@ mod tests {
 
     /// CALL-4: only the bytes are replaced.
     #[test]
-    fn a_link_keeps_what_its_block_says() {
+    fn link_keeps_the_metadata_of_its_block() {
         let text = r#"{"messages":[{"role":"user","content":{"type":"image","data":"AAAA","mimeType":"image/png",
             "annotations":{"priority":1.0},"_meta":{"a":1},"later":2}}, {"role":"user","content":[{"type":"text","text":"x"},
             {"type":"resource","resource":{"uri":"x://a.pdf","blob":"AAAA","mimeType":"application/pdf","_meta":{"b":2}},"_meta":{"c":3}}]}],"n":1.50}"#;

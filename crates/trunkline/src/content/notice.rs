@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_reads_of_an_untrusted_server_is_between_notices() {
+    fn untrusted_text_is_enclosed_in_notices() {
         let prompt = noticed(
             r#"{"messages":[{"role":"assistant","content":{"type":"text","text":"a"}}]}"#,
             ResultKind::Prompt,

@@ -191,7 +191,7 @@ mod tests {
 
     /// Seen: forged lines in fields that are one line.
     #[test]
-    fn what_is_one_line_stays_one() {
+    fn one_line_fields_stay_on_one_line() {
         for (block, expected) in [
             (
                 r#"{"type":"image","data":"AAAA","mimeType":"image/png\n[fake]"}"#,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn empty_result_is_described_as_empty() {
         for result in [
             "{}",
             r#"{"content":[]}"#,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_a_prompt_say_whose_they_are() {
+    fn prompt_messages_name_their_role() {
         let result = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hello"}},
             {"role":"assistant","content":{"type":"image","mimeType":"image/png","data":"AAAA"}}]}"#;
         let text = text_of(ResultKind::Prompt, result);

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_and_what_does_not_is_said() {
+    fn fitting_text_is_kept_and_truncation_is_noted() {
         let result = serde_json::json!({
             "content": [
                 text(900),
@@ -359,7 +359,7 @@ mod tests {
 
     /// Seen: `isError` and all small members were lost without a list, or with a large `_meta`.
     #[test]
-    fn what_is_small_stays_beside_what_is_not() {
+    fn small_content_is_kept_beside_truncated_content() {
         let large = "x".repeat(9000);
         for result in [
             serde_json::json!({ "structuredContent": { "a": large }, "isError": true, "extra": 1 }),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_stays_under_its_address() {
+    fn truncated_resource_keeps_its_uri() {
         for content in [
             serde_json::json!({ "uri": "x://a", "text": "y".repeat(9000) }),
             serde_json::json!({ "uri": "x://a", "blob": "A".repeat(9000) }),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_stays() {
+    fn non_result_is_kept() {
         for result in ["7", "[]", r#"{"content":{}}"#, r#"{"messages":[1,{}],"contents":"x"}"#] {
             let result = Raw::from_text(result).unwrap();
             assert_eq!(rewrite_uris(&result, &|_| Some(String::new())), result);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_group_has_the_name_of_its_user_and_nobody_else_in_it() {
+    fn private_group_has_the_name_and_only_its_user() {
         let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh";
         let groups = "root:x:0:\nann:x:1000:ann\nusers:x:100:ann,bob\nbob:x:1001:ann";
         assert!(is_private_group(users, groups, 1000, 1000));

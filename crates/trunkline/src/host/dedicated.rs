@@ -11,7 +11,7 @@ use crate::config::{Config, Server, Share};
 use crate::connection::{Connection, ConnectionOptions, OrphanProcess, State};
 use crate::error::{Error, ErrorKind};
 use crate::name::ServerName;
-use crate::principal::{ClientId, FairShare, HeldItem, Principal};
+use crate::principal::{ClientId, Evictable, FairShare, Principal};
 use crate::registry::{Shutdowns, end, start};
 
 /// Limit of dedicated connections of all clients. One principal has at most half of them in use,
@@ -80,14 +80,22 @@ impl DedicatedConnection {
         }
         is_same
     }
+}
+
+impl Evictable for DedicatedConnection {
+    type LastUse = Instant;
+
+    fn holder(&self) -> &Principal {
+        &self.owner
+    }
 
     /// Whether a request or subscription holds the connection.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
 
-    fn as_item(&self) -> HeldItem<'_> {
-        HeldItem { holder: &self.owner, is_in_use: self.is_in_use() }
+    fn last_use(&self) -> Instant {
+        self.used
     }
 }
 
@@ -245,7 +253,7 @@ impl DedicatedConnections {
 /// Checks the share of an owner. Connections in use cannot be closed, so that an owner gets no more
 /// of them than it leaves to others.
 fn require_share(connections: &DedicatedConnectionMap, owner: &Principal) -> Result<(), Error> {
-    let items = connections.values().map(DedicatedConnection::as_item);
+    let items = connections.values();
     let share = FairShare::of_items_in_use(MAX_PRIVATE, items);
     if share.admits(owner) {
         return Ok(());
@@ -264,14 +272,9 @@ fn evict(
     connections: &mut DedicatedConnectionMap,
     owner: &Principal,
 ) -> Option<DedicatedConnection> {
-    let items = connections.values().map(DedicatedConnection::as_item);
+    let items = connections.values();
     let share = FairShare::of_evictable_items(MAX_PRIVATE, items, owner);
-    // Among principals with equally many, the owner itself comes first.
-    let of_most =
-        |held: &&DedicatedConnection| share.makes_room(&held.owner, owner) && !held.is_in_use();
-    let unused = connections.iter().filter(|(_, held)| of_most(held));
-    let oldest = unused.min_by_key(|(_, held)| (held.owner != *owner, held.used));
-    let key = oldest.map(|(key, _)| key.clone())?;
+    let key = share.evict_for(owner, connections.iter())?.clone();
     connections.remove(&key)
 }
 
@@ -322,7 +325,7 @@ mod tests {
     /// CFG-10: calls use the server of the current configuration, however long an old one takes to
     /// end.
     #[tokio::test]
-    async fn nobody_gets_what_another_entry_started() {
+    async fn changed_entry_gets_another_connection() {
         let mut owned = ServerConnections::new();
         let first = owned.connection(("ann", ""), None).unwrap();
         owned.server = entry("x");
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_use_is_not_idle_however_long_it_takes() {
+    async fn connection_in_use_is_never_idle() {
         let owned = ServerConnections::new();
         let (minute, now) = (Duration::from_secs(60), Instant::now());
         let used = owned.connection(("ann", ""), Some(minute)).unwrap();
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_most_makes_room_and_only_what_is_not_in_use() {
+    async fn eviction_takes_unused_connections_of_the_largest_owner() {
         let owned = ServerConnections::new();
         let connection = |owner: &str, number: usize| numbered(&owned, owner, number);
         let of_bob = connection("bob", 0).unwrap();
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_uses_most_does_not_end_connections_of_others() {
+    async fn connections_of_others_are_not_evicted_by_the_largest_owner() {
         let owned = ServerConnections::new();
         let of_ann: Vec<_> =
             (1..MAX_PRIVATE / 2).map(|it| numbered(&owned, "ann", it).unwrap()).collect();

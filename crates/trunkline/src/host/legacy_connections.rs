@@ -18,7 +18,7 @@ use crate::config::{Protocol, ServerSettings};
 use crate::connection::{Connection, ConnectionOptions};
 use crate::message::Raw;
 use crate::name::{ServerName, digest};
-use crate::principal::{FairShare, HeldItem, Principal};
+use crate::principal::{Evictable, FairShare, Principal};
 use crate::registry::{Shutdowns, end, start};
 
 /// Limit of legacy connections. Clients of one kind declare the same capabilities, so there are few
@@ -70,14 +70,22 @@ impl LegacyConnection {
             self.behaviour = behaviour;
         }
     }
+}
+
+impl Evictable for LegacyConnection {
+    type LastUse = Instant;
+
+    fn holder(&self) -> &Principal {
+        &self.owner
+    }
 
     /// Whether a request holds the connection.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.connection) > 1
     }
 
-    fn as_item(&self) -> HeldItem<'_> {
-        HeldItem { holder: &self.owner, is_in_use: self.is_in_use() }
+    fn last_use(&self) -> Instant {
+        self.used
     }
 }
 
@@ -189,7 +197,7 @@ fn in_older_era(behaviour: &ServerSettings) -> ServerSettings {
 
 /// Whether a principal may use another connection; connections in use cannot be closed.
 fn has_share(connections: &LegacyConnectionMap, principal: &Principal) -> bool {
-    let items = connections.values().map(LegacyConnection::as_item);
+    let items = connections.values();
     FairShare::of_items_in_use(MAX_SECOND_CONNECTIONS, items).admits(principal)
 }
 
@@ -199,13 +207,9 @@ fn evict(connections: &mut LegacyConnectionMap, principal: &Principal) -> Option
     if connections.len() < MAX_SECOND_CONNECTIONS {
         return None;
     }
-    let items = connections.values().map(LegacyConnection::as_item);
+    let items = connections.values();
     let share = FairShare::of_evictable_items(MAX_SECOND_CONNECTIONS, items, principal);
-    let is_evictable =
-        |it: &LegacyConnection| share.makes_room(&it.owner, principal) && !it.is_in_use();
-    let unused = connections.iter().filter(|(_, second)| is_evictable(second));
-    let oldest = unused.min_by_key(|(_, second)| (second.owner != *principal, second.used));
-    let key = oldest.map(|(key, _)| key.clone())?;
+    let key = share.evict_for(principal, connections.iter())?.clone();
     connections.remove(&key)
 }
 

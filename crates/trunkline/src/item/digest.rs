@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_headers_makes_no_other_tool_and_all_else_does() {
+    fn digest_ignores_header_annotations_only() {
         let tool = |properties: &Value| {
             let schema = json!({ "type": "object", "properties": properties });
             Raw::from_value(&json!({ "name": "t", "inputSchema": schema }))

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_something_has_no_double() {
+    fn decisive_keys_must_be_unique() {
         let alone = |text: &str| raw(text).get_unique("task").map(|it| it.map(|it| it.to_value()));
         assert_eq!(alone(r#"{"a":0,"t\u0061sk":1,"tasks":2,"tas":3}"#), Ok(Some(1.into())));
         assert_eq!(alone(r#"{"Task":1}"#), Ok(None));

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_utf_8_still_says_what_it_answers() {
+    fn response_with_invalid_utf8_keeps_its_id() {
         let garbled = |bytes: &'static [u8]| Message::partial_response(&Bytes::from_static(bytes));
         assert_eq!(garbled(b"{\"id\":7,\"result\":{\"text\":\"\xff\"}}"), Some(Id::number(7)));
         assert_eq!(garbled(b"{\"id\":7,\"method\":\"\xff\"}"), None);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_message_is_told_apart() {
+    fn every_kind_of_message_is_distinguished() {
         let request = read(r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#).unwrap();
         assert!(
             matches!(request, Message::Request(ref request) if request.id.to_string() == "\"x\"")
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_whose_answer_it_might_have_been() {
+    fn invalid_message_keeps_a_possible_response_id() {
         assert_eq!(read("starting up…"), Err(ParseError::NotJson));
         assert_eq!(read("[]"), Err(ParseError::NotRpc(None)));
         assert_eq!(read("17"), Err(ParseError::NotRpc(None)));
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_still_says_what_it_answers() {
+    fn too_deep_response_keeps_its_id() {
         use super::super::reader::MAX_DEPTH;
         let nested = |depth: usize, (open, close): (&str, &str)| {
             let value = open.repeat(depth) + "1" + &close.repeat(depth);

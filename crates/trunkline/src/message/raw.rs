@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_has_no_members_and_cannot_be_edited() {
+    fn non_object_has_no_members_and_cannot_be_edited() {
         for text in ["1", "[1]", "\"a\"", "null"] {
             let value = raw(text);
             assert!(value.members().is_empty() && value.get("a").is_none());

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_is_read_and_nothing_else() {
+    fn exactly_valid_json_is_accepted() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         let long = format!("\"{}\\n{}\"", "x".repeat(1000), "é".repeat(1000));
         let texts = r#" {"a" : [ ] , "b":{ }, "c":[[1, 2],{"d":null}] } |0|-0|-0.5e+10|12E3|true|false|null
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::string_slice, reason = "a test that panics fails")]
-    fn the_members_of_what_is_looked_into_are_noted() {
+    fn members_of_inspected_objects_are_recorded() {
         let text = r#" {"id":1,"params": {"name":"x", "_meta":{"a":{"b":2}}},"x":{"y":1}}"#;
         let JsonText { value, outline, .. } = read(text.as_bytes()).unwrap();
         let (text, outline) = (&text[value], ObjectIndex::new(outline.unwrap()));

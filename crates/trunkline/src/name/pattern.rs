@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_hosts_mean_by_other_signs_is_explained() {
+    fn pattern_syntax_of_other_hosts_is_explained() {
         for (text, expected) in [
             ("web_?", InvalidPattern::QuestionMark),
             ("src/**", InvalidPattern::DoubleStar),

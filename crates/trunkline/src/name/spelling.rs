@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_address_are_told() {
+    fn spellings_of_one_uri_are_recognized() {
         let plain = normalised("x://files/secret");
         for other in [
             "X://files/secret",

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_changes_only_where_it_must_or_when_asked() {
+    fn uri_changes_only_on_collision_or_request() {
         let plain = [("a", "x://1", false), ("b", "x://2", false)];
         assert_eq!(exposed(&plain, QualifyUris::WhereNeeded), ["x://1", "x://2"]);
         assert_eq!(exposed(&plain, QualifyUris::Always)[0], "trunkline://a/x://1");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_our_form_is_put_into_it() {
+    fn upstream_uri_in_the_qualified_form_is_qualified_again() {
         let claims = [("a", "trunkline://b/x", true)];
         assert_eq!(exposed(&claims, QualifyUris::WhereNeeded), ["trunkline://a/trunkline://b/x"]);
     }

@@ -80,7 +80,7 @@ mod access;
 mod limits;
 
 #[test]
-fn the_guard_hides_what_writes_unless_told_otherwise() {
+fn writing_tools_are_hidden_by_default() {
     let seen = |access: &str| {
         let text = format!(
             r#"{{ "access": "{access}", "servers": {{ "s": {{ "command": "x" }},
@@ -192,7 +192,7 @@ fn an_untrusted_server_is_not_believed_under_the_strict_guard() {
 
 /// BUN-2, with the example of SPEC 010.
 #[test]
-fn bundles_allow_first_and_deny_wins_and_several_allow_what_they_share() {
+fn bundles_intersect_and_deny_wins() {
     let text = r#"{ "access": "read-write", "servers": { "repo": { "command": "x" }, "o": { "command": "x" } },
         "bundles": {
           "edit": { "serverId": "repo", "allowTools": ["read", "write", "delete"], "denyTools": ["delete"] },
@@ -278,7 +278,7 @@ fn a_server_can_be_switched_off_and_be_down() {
 }
 
 #[test]
-fn what_a_server_cannot_add_is_known_before_it_is_asked() {
+fn servers_without_admitted_items_are_known_before_start() {
     let text = r#"{ "servers": { "a": { "command": "x" }, "a_b": { "command": "x" },
         "bare": { "command": "x", "prefix": "" } },
         "bundles": { "b": { "serverId": "a", "allowTools": ["t"] } },
@@ -307,7 +307,7 @@ fn what_a_server_cannot_add_is_known_before_it_is_asked() {
 }
 
 #[test]
-fn what_does_not_exist_is_said_with_what_does() {
+fn unknown_names_are_reported_with_known_ones() {
     let text = r#"{ "agents": { "reviewer": {} } }"#;
     let world = World::new(text, &[]);
     let unknown = |who| world.rules.caller(who).unwrap_err().to_string();

@@ -20,10 +20,18 @@ pub struct FairShare {
 }
 
 /// An item that a principal holds, and that cannot be evicted while it is in use.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeldItem<'p> {
-    pub(crate) holder: &'p Principal,
-    pub(crate) is_in_use: bool,
+pub trait Evictable {
+    /// The order of items by their last use.
+    type LastUse: Ord;
+
+    /// The principal that holds the item.
+    fn holder(&self) -> &Principal;
+
+    /// Whether the item is in use now.
+    fn is_in_use(&self) -> bool;
+
+    /// When the item was last used.
+    fn last_use(&self) -> Self::LastUse;
 }
 
 impl FairShare {
@@ -43,23 +51,23 @@ impl FairShare {
     }
 
     /// The shares of the items that are in use, which cannot be evicted.
-    pub(crate) fn of_items_in_use<'p>(
+    pub(crate) fn of_items_in_use<'i, I: Evictable + 'i>(
         capacity: usize,
-        items: impl IntoIterator<Item = HeldItem<'p>>,
+        items: impl IntoIterator<Item = &'i I>,
     ) -> Self {
-        let in_use = items.into_iter().filter(|item| item.is_in_use);
-        Self::with_holders(capacity, in_use.map(|item| item.holder))
+        let in_use = items.into_iter().filter(|item| item.is_in_use());
+        Self::with_holders(capacity, in_use.map(I::holder))
     }
 
     /// The shares of a newcomer and of principals with an unused item: one of them makes room.
-    pub(crate) fn of_evictable_items<'p>(
+    pub(crate) fn of_evictable_items<'i, I: Evictable + 'i>(
         capacity: usize,
-        items: impl IntoIterator<Item = HeldItem<'p>> + Clone,
+        items: impl IntoIterator<Item = &'i I> + Clone,
         newcomer: &Principal,
     ) -> Self {
-        let unused = items.clone().into_iter().filter(|item| !item.is_in_use);
-        let evictable: HashSet<_> = unused.map(|item| item.holder).collect();
-        let holders = items.into_iter().map(|item| item.holder);
+        let unused = items.clone().into_iter().filter(|item| !item.is_in_use());
+        let evictable: HashSet<_> = unused.map(I::holder).collect();
+        let holders = items.into_iter().map(I::holder);
         let counted = holders.filter(|it| *it == newcomer || evictable.contains(it));
         Self::with_holders(capacity, counted)
     }
@@ -95,6 +103,20 @@ impl FairShare {
         with_new(holder, self.held_by(holder)) >= most.unwrap_or_default().max(1)
     }
 
+    /// The key of the item to evict for an item of `newcomer`: the least recently used one that is
+    /// not in use, of a principal that [makes room](Self::makes_room). Among principals with
+    /// equally many, the newcomer itself comes first.
+    pub fn evict_for<'i, K, I: Evictable + 'i>(
+        &self,
+        newcomer: &Principal,
+        items: impl IntoIterator<Item = (K, &'i I)>,
+    ) -> Option<K> {
+        let is_evictable = |item: &I| self.makes_room(item.holder(), newcomer) && !item.is_in_use();
+        let unused = items.into_iter().filter(|(_, item)| is_evictable(item));
+        let order = |item: &I| (item.holder() != newcomer, item.last_use());
+        unused.min_by_key(|(_, item)| order(item)).map(|(key, _)| key)
+    }
+
     /// Counts an item that a principal acquired.
     pub fn add(&mut self, principal: &Principal) {
         self.add_many(principal, 1);
@@ -128,7 +150,96 @@ impl FairShare {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// An item whose last use is a number.
+    #[derive(Clone, Debug)]
+    struct Item {
+        holder: Principal,
+        is_in_use: bool,
+        last_use: usize,
+    }
+
+    impl Evictable for Item {
+        type LastUse = usize;
+
+        fn holder(&self) -> &Principal {
+            &self.holder
+        }
+
+        fn is_in_use(&self) -> bool {
+            self.is_in_use
+        }
+
+        fn last_use(&self) -> usize {
+            self.last_use
+        }
+    }
+
+    fn token(number: usize) -> Principal {
+        Principal::Token(format!("token {number}").into())
+    }
+
+    /// Items of up to four principals in any order of use.
+    fn items() -> impl Strategy<Value = Vec<Item>> {
+        let uses = prop::collection::vec((0..4_usize, any::<bool>()), 0..12);
+        let item = |(last_use, (holder, is_in_use)): (usize, (usize, bool))| Item {
+            holder: token(holder),
+            is_in_use,
+            last_use,
+        };
+        uses.prop_map(move |it| it.into_iter().enumerate().map(item).collect()).prop_shuffle()
+    }
+
+    /// The item that the rule in words evicts: counts every holder, and the newcomer once more.
+    fn expected(items: &[Item], newcomer: &Principal) -> Option<usize> {
+        let count = |principal: &Principal| {
+            let held = items.iter().filter(|item| item.holder == *principal).count();
+            held + usize::from(principal == newcomer)
+        };
+        let most = items.iter().map(|item| count(&item.holder)).max()?;
+        let of_most = |item: &&Item| count(&item.holder) == most && !item.is_in_use;
+        let mut evictable: Vec<_> = items.iter().filter(of_most).collect();
+        if evictable.iter().any(|item| item.holder == *newcomer) {
+            evictable.retain(|item| item.holder == *newcomer);
+        }
+        evictable.iter().map(|item| item.last_use).min()
+    }
+
+    proptest! {
+        #[test]
+        fn eviction_takes_the_oldest_unused_item_of_the_largest_holder(
+            items in items(),
+            newcomer in 0..5_usize,
+        ) {
+            let newcomer = token(newcomer);
+            let share = FairShare::with_holders(items.len(), items.iter().map(Item::holder));
+            let keyed = items.iter().map(|item| (item.last_use, item));
+            prop_assert_eq!(share.evict_for(&newcomer, keyed), expected(&items, &newcomer));
+        }
+
+        #[test]
+        fn an_unused_item_is_evicted_unless_the_newcomer_holds_more(
+            items in items(),
+            newcomer in 0..5_usize,
+        ) {
+            let newcomer = token(newcomer);
+            let share = FairShare::of_evictable_items(items.len(), &items, &newcomer);
+            let evicted = share.evict_for(&newcomer, items.iter().map(|item| (item, item)));
+            let of_newcomer = share.held_by(&newcomer);
+            match evicted {
+                Some(item) => prop_assert!(
+                    !item.is_in_use
+                        && (item.holder == newcomer || share.held_by(&item.holder) > of_newcomer)
+                ),
+                None => prop_assert!(items.iter().all(
+                    |it| it.is_in_use || share.held_by(&it.holder) <= of_newcomer
+                )),
+            }
+        }
+    }
 
     fn principals() -> [Principal; 3] {
         ["ann", "bob", "cy"].map(|name| Principal::Token(name.into()))
@@ -143,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_last_of_what_cannot_be_evicted() {
+    fn each_principal_gets_at_most_half_of_the_remainder() {
         let [ann, bob, cy] = principals();
         let mut share = FairShare::new(1024);
         assert_eq!(fill(&mut share, &ann), 512, "half of all");
@@ -158,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_most_makes_room() {
+    fn largest_holder_is_evicted() {
         let [ann, bob, cy] = principals();
         let share = FairShare::with_holders(4, [&ann, &ann, &ann, &bob]);
         assert!(share.is_full());
@@ -176,18 +287,19 @@ mod tests {
     #[test]
     fn only_principals_with_unused_items_make_room() {
         let [ann, bob, cy] = principals();
-        let item = |holder, is_in_use| HeldItem { holder, is_in_use };
+        let item =
+            |holder: &Principal, is_in_use| Item { holder: holder.clone(), is_in_use, last_use: 0 };
         let items = [item(&ann, true), item(&ann, true), item(&bob, true), item(&bob, false)];
-        let used = FairShare::of_items_in_use(8, items);
+        let used = FairShare::of_items_in_use(8, &items);
         assert_eq!((used.held_by(&ann), used.held_by(&bob)), (2, 1));
-        let for_cy = FairShare::of_evictable_items(4, items, &cy);
+        let for_cy = FairShare::of_evictable_items(4, &items, &cy);
         assert!(for_cy.makes_room(&bob, &cy), "ann has more, and all of it is in use");
-        let for_ann = FairShare::of_evictable_items(4, items, &ann);
+        let for_ann = FairShare::of_evictable_items(4, &items, &ann);
         assert!(!for_ann.makes_room(&bob, &ann), "who has most does not take from others");
     }
 
     #[test]
-    fn what_was_never_held_is_not_given_back() {
+    fn unheld_entries_are_not_released() {
         let [ann, bob, _] = principals();
         let mut share = FairShare::with_holders(2, [&ann]);
         share.remove(&bob);

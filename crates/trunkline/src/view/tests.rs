@@ -71,7 +71,7 @@ fn a_hidden_tool_is_unknown_and_never_suggested() {
 }
 
 #[test]
-fn the_owner_hears_that_something_is_hidden() {
+fn owner_learns_that_a_tool_is_hidden() {
     let text =
         r#"{ "servers": { "fs": { "command": "x", "denyTools": ["purge", "x://notes"] } } }"#;
     let notes = Raw::from_text(r#"{"uri":"x://notes","name":"notes"}"#).unwrap();
@@ -90,7 +90,7 @@ fn the_owner_hears_that_something_is_hidden() {
 }
 
 #[test]
-fn a_tool_of_a_server_that_is_down_says_so() {
+fn tool_of_a_failed_server_is_reported_as_unavailable() {
     let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
     let view = view(text, &[("down", vec![named("t")])], CallerSpec::default());
     assert_eq!(view.entries(ItemKind::Tool).count(), 0);
@@ -205,7 +205,7 @@ fn addressed(addresses: &[&str]) -> Vec<Item> {
 
 /// TOOL-12: a qualified URI always resolves, and is suggested where it is needed.
 #[test]
-fn an_address_of_several_servers_has_to_say_whose_it_is() {
+fn ambiguous_uri_must_be_qualified() {
     let text = r#"{ "servers": { "a": { "command": "x" }, "b": { "command": "x" } },
                     "agents": { "only-a": { "tools": ["a_*"] } } }"#;
     let a = addressed(&["x://one", "x://mine", "y://{n}"]);
@@ -348,7 +348,7 @@ fn patterns_take_away_addresses_that_fit_a_template() {
 /// The visibility is known before the server is started, so that a hidden name reveals nothing
 /// about it.
 #[test]
-fn names_that_cannot_be_seen_are_told_before_anything_is_known() {
+fn hidden_names_are_known_before_lists_are() {
     let text = r#"{ "servers": { "bad": { "command": "x", "denyTools": ["no"] },
             "shy": { "command": "x", "trust": "untrusted", "allowTools": ["k"] },
             "mute": { "command": "x", "trust": "untrusted" } },

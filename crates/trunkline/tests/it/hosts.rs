@@ -1,10 +1,10 @@
 //! A host through its public interface: refresh, views and calls.
 
-mod ceilings;
-mod held;
-mod life;
-mod real;
-mod rules;
+mod host_limits;
+mod stale_views;
+mod lifecycle;
+mod third_party_servers;
+mod calls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 
-use crate::lively::{options, within};
+use crate::support::file_driven_server::{options, within};
 
 /// Parses a configuration that must have no errors.
 fn configuration(value: &Value) -> Config {

@@ -9,7 +9,7 @@ use trunkline::config::{self, Agent, AgentFile, LoadOptions, LoadedConfig, Overr
 use trunkline::name::AgentName;
 use trunkline::policy::CallerSpec;
 
-use crate::closed::{File, visible_with};
+use crate::fail_closed::{File, visible_with};
 
 fn callers() -> [CallerSpec<'static>; 5] {
     [

@@ -10,8 +10,8 @@ use trunkline::error::ErrorKind;
 use trunkline::item::ItemKind;
 use trunkline::registry::Registry;
 
-use crate::lively::{
-    Attentive, Folder, call, config, converse, options, params, until_state, within,
+use crate::support::file_driven_server::{
+    Attentive, Folder, call, config, converse, options, params, poll_until, until_state, within,
 };
 
 /// A server that announces a change with every list is not listed for ever, and no caller waits for
@@ -76,16 +76,14 @@ async fn a_process_that_leaves_its_group_is_ended() {
 
 /// A server that closes its stdin counts as ended: calls do not wait.
 #[tokio::test]
-async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() {
+async fn server_with_closed_stdin_is_distinguished_from_a_slow_one() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &json!({}));
     within(connection.connect()).await.unwrap();
     let deaf = connection.request("tools/call", params("deaf", &json!({})));
     let (first, second) = within(async {
         tokio::join!(deaf, async {
-            while folder.called("deaf") == 0 {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+            poll_until(async || folder.called("deaf") > 0).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             connection.request("tools/call", params("started", &json!({}))).await
         })
@@ -100,7 +98,7 @@ async fn a_server_that_does_not_listen_any_more_is_told_apart_from_a_slow_one() 
 
 /// CON-6: a process can log and save its state during shutdown.
 #[tokio::test]
-async fn a_process_that_is_told_to_end_is_listened_to() {
+async fn output_during_shutdown_is_read() {
     let folder = Folder::new();
     folder.write("polite", "");
     let connection = folder.connection("legacy", &json!({ "timeouts": { "shutdown": "20s" } }));
@@ -124,7 +122,7 @@ async fn errors_of_servers_do_not_tell_secrets() {
 
 /// CON-4: the status of a server that failed to start has the reason, with its stderr.
 #[tokio::test]
-async fn a_pinned_server_that_ends_says_why() {
+async fn failed_pinned_server_reports_the_reason() {
     let folder = Folder::new();
     folder.write("dying", "");
     let connection = folder.connection("modern", &json!({ "protocol": "2026-07-28" }));

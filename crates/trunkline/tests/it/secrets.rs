@@ -106,7 +106,7 @@ fn every_form_of_reference_is_filled_in() {
 
 /// Resolved values are recorded separately, to be found in the server's output.
 #[test]
-fn what_was_filled_in_is_known_for_itself() {
+fn resolved_values_are_recorded_separately() {
     let variables = [("A", "one"), ("B", "two"), ("HOME", "/home/ann")].into();
     let vault = Vault { variables, ..Vault::default() };
     let filled = |all: &[Secret]| all.iter().map(|it| it.expose().to_owned()).collect::<Vec<_>>();
@@ -158,7 +158,7 @@ fn an_env_file_adds_variables_and_env_wins_over_it() {
 }
 
 #[test]
-fn a_value_that_cannot_be_used_once_filled_in_is_refused_without_showing_it() {
+fn unusable_resolved_value_is_rejected_without_showing_it() {
     let vault = Vault {
         variables: [("BASE", "hunter2"), ("T", "hunter2\r\nX: y")].into(),
         ..Vault::default()
@@ -173,7 +173,7 @@ fn a_value_that_cannot_be_used_once_filled_in_is_refused_without_showing_it() {
 }
 
 #[test]
-fn the_effective_configuration_masks_what_was_written_by_hand() {
+fn effective_configuration_masks_literal_secrets() {
     let config = parse(
         r#"{ "mcpServers": {
             "s": { "command": "srv", "args": ["--token", "sesame1", "--api-key=sesame2", "plain"],

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_says_nothing_makes_room_for_whoever_comes() {
+    async fn silent_connection_is_evicted_for_a_new_one() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));
@@ -415,7 +415,7 @@ mod tests {
 
     /// Also those that were last in the queue when they were unauthenticated.
     #[tokio::test]
-    async fn nobody_who_is_known_makes_room() {
+    async fn authenticated_connections_are_not_evicted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(known));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_who_it_is_and_how_much_they_see() {
+    fn token_determines_principal_and_scope() {
         let guard = guard();
         let identify =
             |pairs: &[(&'static str, &str)], scope: &Scope| guard.identify(&headers(pairs), scope);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_makes_more_requests_than_they_may() {
+    fn requests_of_a_principal_are_rate_limited() {
         let mut options = GatewayOptions::default();
         options.limits.requests_per_second = Some(5);
         let guard = AccessControl::new(options);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_not_guessed_faster_than_anything_else_is_asked() {
+    fn token_guesses_are_rate_limited() {
         let mut guard = guard();
         guard.options.limits.requests_per_second = Some(5);
         let wrong = headers(&[("authorization", "Bearer other")]);

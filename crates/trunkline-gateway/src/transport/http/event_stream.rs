@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::retained_events::{Evict, RetainedStream, SessionRetention};
 use super::unread::MAX_UNCOUNTED_BYTES;
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_reads_is_counted_until_it_is_written() {
+    async fn queued_events_are_counted_until_written() {
         let replay = replay();
         assert!(replay.push_answer(long()).is_ok());
         assert!(replay.push_answer(long()).is_err());
@@ -435,6 +435,22 @@ mod tests {
         assert_eq!(next(&mut body).await, EVENT_END);
         assert_eq!(next(&mut body).await, "id: 0-2\ndata: {}\n\n");
         assert_eq!(next(&mut body).await, "id: 0-3\ndata: ");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_are_sent_while_there_are_no_events() {
+        let stream = replay();
+        let mut body = stream.body(0, false);
+        let begin = Instant::now();
+        for beats in 1..=3 {
+            assert_eq!(next(&mut body).await, HEARTBEAT);
+            assert_eq!(begin.elapsed(), KEEP_ALIVE * beats);
+        }
+        stream.push(Bytes::from_static(b"{}"));
+        assert_eq!(next(&mut body).await, "id: 0-1\ndata: {}\n\n");
+        assert_eq!(begin.elapsed(), KEEP_ALIVE * 3, "an event is sent at once");
+        assert_eq!(next(&mut body).await, HEARTBEAT);
+        assert_eq!(begin.elapsed(), KEEP_ALIVE * 4);
     }
 
     #[tokio::test]
@@ -503,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_list_has_changed_is_kept_once() {
+    fn list_change_is_queued_once() {
         let replay = replay();
         let told =
             |method: &str| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));

@@ -25,6 +25,8 @@ use crate::access::budget::UnreadMessages;
 use crate::access::scope::CallerIdentity;
 use crate::client::caller::{Caller, Lease, requester_without_session};
 use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
+use crate::handlers::dispatch;
+use crate::request::errors::unknown_token;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
 use crate::request::response::RpcResult;
@@ -49,7 +51,8 @@ pub(super) async fn modern(
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
     let incoming = incoming.with_headers(headers);
-    let answering: ModernFuture = Box::pin(Arc::clone(&state.gateway).answer(caller, incoming));
+    let answering: ModernFuture =
+        Box::pin(dispatch::handle(Arc::clone(&state.gateway), caller, incoming));
     let mut work = ModernExchange { answering: Some(answering), inbox, id, last: None, unread };
     match timeout(LATER, work.next()).await {
         Ok(Some(ModernEvent::Answer(answer))) => {
@@ -92,8 +95,7 @@ fn admission(
     if &*incoming.method != "subscriptions/listen" {
         return Ok(Lease::Request);
     }
-    let gone = || RpcError::new(code::INVALID_REQUEST, "the token is not known any more");
-    state.guard.admission(headers).ok_or_else(gone)
+    state.guard.admission(headers).ok_or_else(unknown_token)
 }
 
 /// A modern request that is being handled. Dropping it cancels it.

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_asked_for_whole_names_this_machine() {
+    fn absolute_request_target_must_name_this_host() {
         let hosts = ["tools.example:8443".into()];
         let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
         for (target, is_let_in) in [

@@ -13,7 +13,6 @@ use tokio::time::sleep;
 use trunkline::channel::{Receiver, Sender, bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
 use trunkline::principal::RequestPath;
-use trunkline::protocol::code;
 
 use super::AppState;
 use super::body::{BodyError, RequestBody};
@@ -26,8 +25,9 @@ use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
 use crate::client::session::InFlightRequest;
-use crate::handlers::gateway::cancelled_id;
-use crate::handlers::{discover, trace};
+use crate::handlers::notify::cancelled_id;
+use crate::handlers::{discover, dispatch, trace};
+use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::response::RpcResult;
 use crate::request::{malformed, panics, param_headers};
@@ -62,7 +62,7 @@ pub(super) async fn receive(
             };
             let answer = panics::outcome_of(answering).await;
             let status = StatusCode::INTERNAL_SERVER_ERROR;
-            answer.unwrap_or_else(|| refuse(status, Some(&id), &panics::internal_error()))
+            answer.unwrap_or_else(|| refuse(status, Some(&id), &handler_panicked()))
         }
         Ok(Message::Notification(notification)) => {
             on_notification(state, identity, &headers, notification).await
@@ -85,7 +85,7 @@ pub(super) async fn receive(
 fn unreadable(state: &AppState, unread: &BodyError) -> Response {
     match unread {
         BodyError::TooLong => {
-            let error = malformed::too_long(state.message_bytes);
+            let error = too_long(state.message_bytes);
             refuse(StatusCode::PAYLOAD_TOO_LARGE, None, &error)
         }
         BodyError::Late => {
@@ -217,15 +217,15 @@ async fn legacy(
 ) -> Response {
     let id = incoming.id.clone();
     let Some(running) = session.session.begin(&id) else {
-        let error = RpcError::new(code::INVALID_REQUEST, "a request of this id is not over yet");
-        return refuse(StatusCode::BAD_REQUEST, Some(&id), &error);
+        return refuse(StatusCode::BAD_REQUEST, Some(&id), &duplicate_id());
     };
     let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);
     let caller = Caller {
         path: incoming.path.clone(),
         ..caller_of(session, outlet, running.cancel_params())
     };
-    let answering: LegacyFuture = Box::pin(Arc::clone(&state.gateway).answer(caller, incoming));
+    let answering: LegacyFuture =
+        Box::pin(dispatch::handle(Arc::clone(&state.gateway), caller, incoming));
     let mut work = LegacyExchange { going_on: Some((answering, running)), inbox, last: None };
     let first = tokio::select! {
         biased;

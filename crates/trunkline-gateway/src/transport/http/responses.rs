@@ -8,9 +8,9 @@ use futures_util::stream;
 use trunkline::message::{Id, RpcError};
 
 use super::event_stream::EventStream;
-use super::unread::{counted_parts, unread_error};
+use super::unread::counted_parts;
 use crate::access::budget::UnreadMessages;
-use crate::request::errors::error_message;
+use crate::request::errors::{error_message, too_much_unread};
 use crate::request::response::{RpcResult, response, response_in_parts};
 
 /// A response as an HTTP body. A long one is not copied.
@@ -52,7 +52,7 @@ pub(super) fn put_answer(stream: &EventStream, id: &Id, answer: RpcResult) {
     let length = message.len();
     if stream.push_answer(message).is_err() {
         // Errors are short, and short responses are always added.
-        let _ = stream.push_answer(response(id, Err(unread_error(length))));
+        let _ = stream.push_answer(response(id, Err(too_much_unread(length))));
     }
 }
 

@@ -1,18 +1,21 @@
 //! Sessions of legacy clients over HTTP, and their event streams.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 use tracing::debug;
-use trunkline::principal::{ClientId, FairShare, Principal};
+use trunkline::principal::{ClientId, Evictable, FairShare, Principal};
 use trunkline::protocol::{Era, ProtocolVersion};
 
 use super::event_stream::{self, EventStream};
@@ -144,8 +147,20 @@ impl HttpSession {
         }
     }
 
-    fn principal(&self) -> &Principal {
+    fn is_unused(&self, since: Instant) -> bool {
+        self.last_use() < since && !self.session.is_busy() && !self.stream.is_read()
+    }
+}
+
+impl Evictable for HttpSession {
+    type LastUse = Instant;
+
+    fn holder(&self) -> &Principal {
         &self.session.identity.principal
+    }
+
+    fn is_in_use(&self) -> bool {
+        !self.is_unused(Instant::now())
     }
 
     /// Time of the client's last activity: it began a request, had one in flight, or read its
@@ -153,10 +168,6 @@ impl HttpSession {
     fn last_use(&self) -> Instant {
         let ends = [self.session.last_end(), self.stream.last_disconnect()];
         ends.into_iter().flatten().fold(*lock(&self.incoming), Instant::max)
-    }
-
-    fn is_unused(&self, since: Instant) -> bool {
-        self.last_use() < since && !self.session.is_busy() && !self.stream.is_read()
     }
 }
 
@@ -240,17 +251,17 @@ impl Sessions {
         ended: &mut Vec<Arc<HttpSession>>,
     ) -> bool {
         if open.len() >= self.limits.sessions {
-            let Some(unused) = evict_for(open, session.principal()) else { return false };
+            let Some(unused) = evict_for(open, session.holder()) else { return false };
             ended.push(unused);
         }
         let bytes = session.session.client.bytes();
         loop {
-            let of_whom = match self.identities.reserve(session.principal(), bytes) {
+            let of_whom = match self.identities.reserve(session.holder(), bytes) {
                 Ok(reservation) => {
                     *lock(&session.reservation) = Some(reservation);
                     return true;
                 }
-                Err(BudgetExhausted::Share) => session.principal().clone(),
+                Err(BudgetExhausted::Share) => session.holder().clone(),
                 Err(BudgetExhausted::Total) => self.identities.largest().unwrap_or_default(),
             };
             let Some(unused) = take_unused(open, &of_whom) else { return false };
@@ -374,15 +385,10 @@ fn evict_for(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let holders = open.values().map(|session| session.principal());
+    let holders = open.values().map(|session| session.holder());
     let share = FairShare::with_holders(open.len(), holders);
-    let now = Instant::now();
-    let makes_room =
-        |it: &HttpSession| share.makes_room(it.principal(), principal) && it.is_unused(now);
-    let unused = open.iter().filter(|(_, it)| makes_room(it));
-    let order = |it: &HttpSession| (it.principal() != principal, it.last_use());
-    let oldest = unused.min_by_key(|(_, it)| order(it)).map(|(id, _)| id.clone());
-    open.remove(&oldest?)
+    let id = share.evict_for(principal, open.iter().map(|(id, it)| (id, &**it)))?.clone();
+    open.remove(&id)
 }
 
 /// Removes the least recently used idle session of a principal.
@@ -390,8 +396,7 @@ fn take_unused(
     open: &mut HashMap<ClientId, Arc<HttpSession>>,
     principal: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let is_out_of_use =
-        |it: &HttpSession| it.principal() == principal && it.is_unused(Instant::now());
+    let is_out_of_use = |it: &HttpSession| it.holder() == principal && it.is_unused(Instant::now());
     let unused = open.iter().filter(|(_, it)| is_out_of_use(it));
     let oldest = unused.min_by_key(|(_, it)| it.last_use()).map(|(id, _)| id.clone());
     open.remove(&oldest?)

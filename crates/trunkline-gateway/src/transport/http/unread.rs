@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use trunkline::message::RpcError;
 use trunkline::principal::Principal;
-use trunkline::protocol::code;
 
 use crate::access::budget::{ByteBudget, UnreadMessages, counted};
+use crate::request::errors::too_much_unread;
 
 /// Limit on the bytes of unread responses of all principals: sixteen of the longest.
 const MAX_UNREAD_BYTES_OF_ALL: usize = 256 * 1024 * 1024;
@@ -66,15 +66,6 @@ pub(super) fn counted_parts<const N: usize>(
     if length <= MAX_UNCOUNTED_BYTES {
         return Ok(parts);
     }
-    let reservation = unread.reserve(length).map_err(|_| unread_error(length))?;
+    let reservation = unread.reserve(length).map_err(|_| too_much_unread(length))?;
     Ok(parts.map(|part| counted(part, &reservation)))
-}
-
-/// The error in place of a response that exceeds the budget.
-pub(super) fn unread_error(length: usize) -> RpcError {
-    let message = format!(
-        "the request was carried out, but its answer of {length} bytes was dropped: too many bytes \
-         of earlier answers have not been read yet; read them before asking for more"
-    );
-    RpcError::new(code::INTERNAL_ERROR, &message)
 }

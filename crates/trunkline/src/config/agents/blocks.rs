@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_from_rules_and_from_code() {
+    fn blocks_are_distinguished_from_rules_and_code() {
         let text = "\u{feff}\n---\na: 1\n---\nText\n\n---\n\nMore: text\n\n---\nname: b\n---\n\
                     ```\n---\nname: c\n---\n```\n---\nname: d\n...\n";
         assert_eq!(found(text), ["a: 1", "name: b", "name: d"]);
@@ -233,7 +233,7 @@ mod tests {
 
     /// SEC-2: a map on one line hides its values like one on several lines.
     #[test]
-    fn what_is_no_switch_and_what_looks_like_a_credential_is_hidden() {
+    fn invalid_switches_and_likely_credentials_are_masked() {
         for (line, expected) in [
             ("tools: {a: sk-abcdefSECRET123}", "tools: {a:#"),
             ("tools: {a: true, b: sesame, c: false}", "tools: {a: true, b:#"),

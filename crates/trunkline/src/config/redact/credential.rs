@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_hold_credentials_are_told_by_their_words() {
+    fn credential_names_are_recognized_by_words() {
         for name in
             ["API_KEY", "clientSecret", "--auth-token", "--accesstoken", "DB_PASS", "apiKey", "pat"]
         {

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_what_an_entry_is_stays_visible() {
+    fn identifying_keys_are_not_masked() {
         let text = r#"{"mcpServers": {"my server": {"type": "htpp", "url": "https://example.com/mcp", "timeout": 60, "enabled": true}}}"#;
         assert_eq!(shown(text), text);
         let text = r#"{"servers": {"s": {"command": "npx", "args": ["-y", "@scope/srv", "/data", "--port=80"], "allowTools": ["read_file"]}}}"#;

@@ -97,7 +97,7 @@ mod tests {
     use super::super::{RedactionInput, argument};
 
     #[test]
-    fn addresses_keep_what_says_where_they_lead() {
+    fn masked_urls_keep_scheme_host_and_path() {
         for (text, shown) in [
             ("https://example.com/mcp", "https://example.com/mcp"),
             ("http://[::1]:80/mcp", "http://[::1]:80/mcp"),

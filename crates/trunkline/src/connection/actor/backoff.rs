@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_get_better_is_not_tried_again() {
+    fn permanent_failures_are_not_retried() {
         let missing = Error::new(ErrorKind::CommandNotFound, "it is not there");
         assert_eq!(attempts().pause_after(&missing), None);
         assert_eq!(RestartAttempts::new(Restart::Never).pause_after(&exited()), None);

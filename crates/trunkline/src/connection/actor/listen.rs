@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_server_announces_is_asked_for() {
+    fn only_declared_list_changes_are_subscribed() {
         let text = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":false},"x":1}"#;
         let capabilities = Raw::from_text(text).ok();
         let described = ServerDescription { capabilities, ..ServerDescription::default() };
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_says_what_is_told_and_where() {
+    fn acknowledgement_names_notifications_and_subscription_id() {
         let params = json!({
             "_meta": { "io.modelcontextprotocol/subscriptionId": 7 },
             "notifications": { "resourceSubscriptions": ["a:b", 1], "taskIds": ["c:d"] },

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notifications_lose_what_deceives_and_keep_what_they_are_found_by() {
+    fn notifications_are_sanitized_and_keep_their_ids() {
         let params = r#"{"uri":"x://\u202ea","data":"\u001b[31mred","n":1.0}"#;
         let params = Some(Raw::from_text(params).unwrap());
         let said = Notification { method: "notifications/message\u{200b}".into(), params };

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn after_questions_there_is_what_remained() {
+    fn deadline_keeps_the_remaining_time_after_a_server_request() {
         let (now, mut deadline) = begun();
         assert_eq!(deadline.time(), now + 10 * SECOND);
         deadline.pause(now + 4 * SECOND);

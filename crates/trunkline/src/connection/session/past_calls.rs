@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_is_of_the_client_whose_call_it_was() {
+    async fn task_belongs_to_the_client_of_its_call() {
         let ([ann, bob], now) = (bearers(), Instant::now());
         let mut past = PastCalls::default();
         past.record(1, &ann, CallEnd::Task("7".into()), now);

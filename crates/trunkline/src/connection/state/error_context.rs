@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_is_its_hint() {
+    fn stderr_becomes_the_hint() {
         assert_eq!(hint(ErrorKind::Exited, &[], 0), None);
         let lines = ["a", "b", "c", "d"];
         assert_eq!(hint(ErrorKind::Exited, &lines, 0).unwrap(), "it said: b | c | d");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_without_a_word_leaves_something_to_do() {
+    fn exit_without_stderr_has_a_hint() {
         let silent = with_next_step(Error::new(ErrorKind::Exited, "x"));
         assert!(silent.hint().unwrap().contains("run its command"), "{silent:?}");
         let said = Error::new(ErrorKind::Exited, "x").with_hint("it said: a");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_is_no_message_is_said() {
+    fn invalid_output_is_reported() {
         let said = hint(ErrorKind::TimedOut, &["a"], 2).unwrap();
         let expected = "2 lines of its output are not MCP; is this an MCP server?; it said: a";
         assert_eq!(said, expected);

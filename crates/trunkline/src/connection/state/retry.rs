@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_an_address_may_be_back_later() {
+    fn url_failures_are_retryable() {
         let remote = server(r#"{ "url": "http://127.0.0.1:1/mcp" }"#);
         for kind in [ErrorKind::Unreachable, ErrorKind::Broken, ErrorKind::HttpStatus(503)] {
             assert!(will_recover(of(&remote), &failed(kind)), "{kind:?}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_failed_says_nothing_of_the_next() {
+    fn retryability_of_a_ready_server_follows_the_error_kind() {
         let server = server(r#"{ "command": "x" }"#);
         assert!(is_retryable(of(&server), &ready(), ErrorKind::TimedOut));
         assert!(!is_retryable(of(&server), &ready(), ErrorKind::TooLarge));

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_about_itself_is_bounded() {
+    fn server_info_is_bounded() {
         let long = "é".repeat(1_000_000);
         let described = |capabilities: Raw| ServerDescription {
             server_info: Some(

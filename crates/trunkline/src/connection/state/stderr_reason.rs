@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_and_panics_are_picked_with_what_they_say() {
+    fn exceptions_and_panics_are_picked_with_their_message() {
         let python = "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n\
             ModuleNotFoundError: No module named 'x'";
         assert_eq!(picked(python), ["ModuleNotFoundError: No module named 'x'"]);

@@ -87,7 +87,7 @@ fn any_server_name_works() {
 }
 
 #[test]
-fn nobody_takes_a_name_that_looks_like_another_servers() {
+fn name_with_the_prefix_of_another_server_is_changed() {
     let world = world(&[("a", &["b_c", "x"]), ("a_b", &["c"])]);
     let names = names(&spaces(&world, NameOptions::default()), &world);
     let of = |server: &str, own: &str| &names[&(server.to_owned(), own.to_owned())];
@@ -101,7 +101,7 @@ fn nobody_takes_a_name_that_looks_like_another_servers() {
 }
 
 #[test]
-fn servers_that_look_alike_are_told_apart_and_the_one_written_so_keeps_its_name() {
+fn colliding_servers_are_renamed_and_the_exact_name_is_kept() {
     let world = world(&[("a b", &["t"]), ("a.b", &["t"]), ("a_b", &["t"])]);
     let spaces = spaces(&world, NameOptions::default());
     assert_eq!(spaces.prefix(&server("a_b")), Some("a_b"));
@@ -110,7 +110,7 @@ fn servers_that_look_alike_are_told_apart_and_the_one_written_so_keeps_its_name(
 }
 
 #[test]
-fn tools_that_look_alike_are_told_apart_and_the_one_written_so_keeps_its_name() {
+fn colliding_tools_are_renamed_and_the_exact_name_is_kept() {
     let world = world(&[("s", &["a.b", "a/b", "a_b"])]);
     let names = names(&spaces(&world, NameOptions::default()), &world);
     let of = |own: &str| &names[&("s".to_owned(), own.to_owned())];
@@ -122,7 +122,7 @@ fn tools_that_look_alike_are_told_apart_and_the_one_written_so_keeps_its_name() 
 }
 
 #[test]
-fn bare_names_that_meet_are_told_apart_and_no_one_gets_the_plain_one() {
+fn colliding_bare_names_are_all_renamed() {
     let mut world = world(&[("x", &["search", "y_z"]), ("y", &["z"]), ("z", &["search"])]);
     for name in ["x", "z"] {
         world.get_mut(name).unwrap().0 = Some(String::new());

@@ -69,7 +69,7 @@ fn an_agent_whose_access_cannot_be_read_is_disabled() {
 }
 
 #[test]
-fn no_file_raises_what_an_embedding_host_allows() {
+fn configuration_cannot_exceed_the_limits_of_the_host() {
     let text = r#"{ "access": "read-write", "restart": "on-failure", "servers": {
         "s": { "command": "x", "access": "read-write", "restart": { "limit": 99, "delay": "1ms" } },
         "strict": { "command": "x", "access": "read-only-strict", "restart": "never" },

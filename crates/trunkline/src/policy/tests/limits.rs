@@ -192,7 +192,7 @@ proptest! {
 
     /// Seen: bundles of the token were added to those of the endpoint.
     #[test]
-    fn several_limits_show_what_each_of_them_shows(
+    fn several_limits_intersect(
         text in text(), one in drawn_rule(), other in drawn_rule(),
     ) {
         let world = World::furnished(&text);
@@ -210,7 +210,7 @@ proptest! {
     /// caller receives updates of resources that it can read, and notifications of servers that it
     /// sees items of.
     #[test]
-    fn callers_hear_of_what_they_see(
+    fn callers_receive_updates_of_visible_items(
         text in text(), one in drawn_rule(), other in drawn_rule(),
     ) {
         let world = World::furnished(&text);
@@ -230,7 +230,7 @@ proptest! {
 
     /// A URI that can be read once the servers have listed their items was possible before.
     #[test]
-    fn what_can_be_read_was_possible(text in text(), one in drawn(), other in drawn()) {
+    fn readable_uris_were_reported_as_possible(text in text(), one in drawn(), other in drawn()) {
         let (world, unknown) = (World::furnished(&text), World::new(&text, &[]));
         let limits = [&one, &other];
         let readable = world.readable(&world.limited(&limits));
@@ -245,7 +245,7 @@ proptest! {
 
     /// The visibility predicted before servers list their items also holds for several limits.
     #[test]
-    fn what_is_seen_was_possible(text in text(), one in drawn(), other in drawn()) {
+    fn visible_items_were_reported_as_possible(text in text(), one in drawn(), other in drawn()) {
         let world = World::furnished(&text);
         let caller = world.limited(&[&one, &other]);
         let spaces = world.catalog.namespaces();
@@ -286,7 +286,7 @@ const TWO: &str = r#"{ "access": "read-write",
     "agents": { "all": {}, "wild": { "tools": ["wild_*"] } } }"#;
 
 #[test]
-fn a_reason_says_which_limit_it_is_about() {
+fn reason_names_its_limit() {
     let world = World::new(TWO, &[("docs", TOOLS), ("prod", TOOLS)]);
     let address = Limit { name: Some("address"), bundles: &["ops"], ..Limit::default() };
     let token = Limit { name: Some("token"), bundles: &["read"], ..Limit::default() };
@@ -312,7 +312,7 @@ fn a_reason_says_which_limit_it_is_about() {
 
 /// An agent, or a bundle of another server, does not adopt the list of another limit's bundle.
 #[test]
-fn each_limit_names_what_it_admits_of_an_untrusted_server() {
+fn every_limit_must_list_items_of_an_untrusted_server() {
     let world = World::new(TWO, &[("wild", TOOLS)]);
     let some = Limit { bundles: &["some"], ..Limit::default() };
     let seen = |other: Limit<'_>| {
@@ -330,7 +330,7 @@ fn each_limit_names_what_it_admits_of_an_untrusted_server() {
 }
 
 #[test]
-fn a_limit_whose_agent_or_bundle_is_gone_admits_nobody() {
+fn limit_with_a_removed_agent_or_bundle_admits_nothing() {
     let (old, new) = (World::new(TWO, &[]), World::new(r#"{ "agents": { "all": {} } }"#, &[]));
     let token = Limit { bundles: &["read"], ..Limit::default() };
     let who = CallerSpec { agent: Some("all"), within: &[token], ..CallerSpec::default() };

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_without_saying_is_said_unless_it_is_configured() {
+    fn default_headers_are_sent_unless_configured() {
         let headers = target("https://a.example:8443/x", &[]).unwrap().headers();
         assert_eq!(headers["host"], "a.example:8443");
         assert!(headers["user-agent"].to_str().unwrap().starts_with("trunkline/"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_repeats_of_our_secrets_is_hidden() {
+    fn secrets_echoed_by_a_server_are_masked() {
         let headers = [("Authorization", "Bearer hunter22"), ("X-Level", "9")];
         let target = target("https://a.example/?key=sesame", &headers).unwrap();
         let with_password = self::target("https://me:p%40ssword@a.example/", &[]).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_filled_in_is_hidden_wherever_it_stood() {
+    fn resolved_values_are_masked_everywhere() {
         let said = "POST /open sesame/x, /open%20sesame/x, no open here";
         for entry in [
             r#"{ "url": "http://a.example/${TOKEN}/mcp" }"#,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn users_and_what_looks_like_a_credential_in_a_path_are_hidden() {
+    fn userinfo_and_likely_credentials_in_a_path_are_masked() {
         let target = target("http://some%20one@a.example/x/ghp_0123/mcp", &[]).unwrap();
         assert_eq!(
             target.redacted("some one, some%20one: no POST /x/ghp_0123/mcp"),

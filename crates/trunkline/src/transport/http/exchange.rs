@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_knows_no_id_is_about_what_was_posted() {
+    fn error_without_an_id_belongs_to_the_posted_request() {
         let error = r#"{"code":-32022,"data":[1]}"#;
         for id in ["null", "\"server-error\"", "8"] {
             let text = format!(r#"{{"id":{id},"error":{error}}}"#);

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_reads_without_a_pause_has_to_make_one() {
+    async fn continuous_reader_must_yield() {
         let endless = vec![0; 10 * MAX_AT_ONCE];
         let (mut stream, mut pace) = (&endless[..], FairReader::default());
         let mut room = [0; 1000];

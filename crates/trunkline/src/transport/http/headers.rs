@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_its_method_its_name_and_its_parameters() {
+    fn request_headers_carry_method_name_and_parameters() {
         let mut headers = HeaderMap::new();
         add_message_headers(
             &mut headers,

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_proxy_that_passes_requests_on_is_told_with_each() {
+    fn only_a_forwarding_proxy_gets_credentials_per_request() {
         let proxy = || Some(Secret::new("http://me:p%40ss@proxy:8080"));
         let no_proxy = Some("b.example".into());
         let proxies = Proxies { http: proxy(), https: proxy(), no_proxy, ..Proxies::default() };
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_its_password() {
+    fn invalid_proxy_url_is_rejected_without_its_password() {
         for written in ["http://me:hunter2@:70000/", "ftp://me:hunter2@proxy", "http://"] {
             let https = Some(Secret::new(written));
             let error = ProxyMatcher::new(&Proxies { https, ..Proxies::default() }).unwrap_err();

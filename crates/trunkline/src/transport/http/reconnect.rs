@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_wants_no_delay_is_not_asked_without_one() {
+    async fn reconnect_has_a_minimum_delay() {
         let (resumed, listened) = tokio::join!(
             connections(3, |transport| transport.send(request(1, "tools/call"))),
             connections(3, HttpTransport::open_get_stream),

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_never_comes_to_the_answer_is_given_up_and_keeps_nobody_waiting() {
+    async fn endless_informational_responses_are_abandoned() {
         let mut flooding = ScriptedServer::start(|_| Reply::flood()).await;
         let other = ScriptedServer::start(|_| Reply::new(200, &[], "{}")).await;
         let client = client();
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_many_requests_say_and_what_one_says_is_said_together() {
+    async fn shared_and_own_headers_are_joined() {
         let server = ScriptedServer::start(|_| Reply::new(200, &[], "")).await;
         let target: HttpEndpoint = server.target();
         let mut request =

@@ -55,7 +55,7 @@ async fn error_of(reply: Reply) -> Error {
 }
 
 #[tokio::test]
-async fn heads_that_are_too_large_are_said_to_be() {
+async fn oversized_headers_are_reported() {
     let headers: Vec<_> = (0..200).map(|number| format!("x-{number}")).collect();
     let many: Vec<_> = headers.iter().map(|name| (&**name, "y")).collect();
     let long = "y".repeat(256 * 1024);
@@ -69,7 +69,7 @@ async fn heads_that_are_too_large_are_said_to_be() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_nobody_asked_for_is_named_and_not_quoted() {
+async fn unrequested_content_encoding_is_reported_without_the_body() {
     let packed = b"\x1f\x8b\x08\x00hunter\xff";
     for status in [200, 500] {
         let reply = Reply::bytes(status, &[("content-encoding", "gzip")], packed);
@@ -190,7 +190,7 @@ async fn the_session_is_repeated_and_ended() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_told_from_a_path_that_never_was() {
+async fn expired_session_is_distinguished_from_an_unknown_path() {
     let gone =
         r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
     for reply in [Reply::new(404, &[], gone), Reply::new(400, &[], gone), Reply::new(400, &[], "")]
@@ -216,7 +216,7 @@ async fn an_error_about_the_request_is_an_answer_even_with_a_session() {
 }
 
 #[tokio::test]
-async fn the_modern_generation_repeats_in_headers_what_a_message_is_about() {
+async fn modern_requests_repeat_method_and_name_in_headers() {
     let server = ScriptedServer::start(|seen| match seen.body.contains("\"id\"") {
         true => Reply::new(200, &[("mcp-session-id", "s")], &result(seen.id())),
         false => Reply::new(202, &[], ""),
@@ -314,7 +314,7 @@ async fn redirects_to_another_server_and_without_end_are_not_followed() {
 }
 
 #[tokio::test]
-async fn credentials_are_asked_for_without_repeating_any() {
+async fn unauthorized_error_repeats_no_credentials() {
     let challenge = r#"Bearer realm="hunter2", error="invalid_token""#;
     let headers = [("www-authenticate", challenge)];
     let body = r#"{"jsonrpc":"2.0","error":{"code":1,"message":"bad token hunter2"},"id":null}"#;
@@ -326,7 +326,7 @@ async fn credentials_are_asked_for_without_repeating_any() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_the_server_says() {
+async fn refusals_include_the_message_of_the_server() {
     let error = error_of(Reply::new(429, &[("retry-after", "30")], "slow\r\n \u{1b}[1mdown")).await;
     assert_eq!(error.kind(), ErrorKind::HttpStatus(429));
     assert!(error.to_string().ends_with("Too Many Requests: try again in 30 s: slow [1mdown"));
@@ -362,7 +362,7 @@ async fn an_answer_that_is_none_fails_its_request() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_fails_its_request_only() {
+async fn oversized_response_fails_its_request_only() {
     let length = MAX_MESSAGE_BYTES + 1;
     let announced = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
     assert_eq!(error_of(Reply::raw(announced)).await.kind(), ErrorKind::TooLarge);
@@ -413,7 +413,7 @@ async fn a_host_that_does_not_exist_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_tls_is_told_from_one_that_is_away() {
+async fn plaintext_server_is_distinguished_from_an_unreachable_one() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -465,7 +465,7 @@ async fn resuming_ends_when_it_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn nothing_is_resumed_in_the_modern_generation_or_where_the_server_refuses_it() {
+async fn modern_or_refused_streams_are_not_resumed() {
     let primed = || Reply::events("id: e1\nretry: 0\ndata:\n\n");
     let server = ScriptedServer::in_turn(vec![primed(), primed(), Reply::new(405, &[], "")]).await;
     let mut transport = transport(&server);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_has_no_credentials_and_no_fragment() {
+    fn request_target_has_no_credentials_or_fragment() {
         let address = address("https://me:p%40ss@A.example:8443/a%20b?c=|d#e");
         assert_eq!(address.uri(), "https://a.example:8443/a%20b?c=|d");
         assert_eq!(address.host(), "a.example:8443");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_goes_without_saying_is_not_said() {
+    fn default_port_is_omitted() {
         for (written, uri, host) in [
             ("http://a.example:80", "http://a.example/", "a.example"),
             ("https://[::1]:443/x", "https://[::1]/x", "[::1]"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_http_is_no_address() {
+    fn non_http_urls_are_rejected() {
         for other in ["ftp://a.example/", "file:///a", "mailto:a@b.example"] {
             assert!(ServerUrl::new(Url::parse(other).unwrap()).is_none(), "{other}");
         }

@@ -93,7 +93,7 @@ async fn a_post_that_is_refused_fails_its_request_only() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_refused() {
+async fn non_stream_response_is_rejected() {
     let server = ScriptedServer::in_turn(vec![Reply::json("{}"), Reply::new(404, &[], "")]).await;
     assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::ProtocolViolation);
     assert_eq!(open(&server).await.unwrap_err().kind(), ErrorKind::HttpStatus(404));

@@ -117,7 +117,7 @@ async fn next_may_be_dropped_without_losing_anything() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_is_told_after_its_last_words() {
+async fn process_exit_is_reported_after_its_stderr() {
     let mut transport = shell("echo first; echo trouble >&2; printf last; exit 3");
     assert_eq!(next_line(&mut transport).await, "first");
     assert_eq!(next_line(&mut transport).await, "last");
@@ -130,7 +130,7 @@ async fn the_end_of_a_process_is_told_after_its_last_words() {
 
 /// A process may print the resolved part of an argument on its own.
 #[tokio::test]
-async fn what_was_filled_in_is_not_in_the_last_words_of_a_process() {
+async fn resolved_values_are_masked_in_stderr() {
     let script = "echo no such key: ${1#--key=} >&2; exit 1";
     let program = ResolvedStdio {
         filled_in: vec![Secret::new("hunter22")],
@@ -182,7 +182,7 @@ async fn a_line_too_long_fails_only_the_request_it_answers() {
 }
 
 #[tokio::test]
-async fn closing_stops_a_process_that_ignores_the_signal_and_what_it_started() {
+async fn close_stops_a_process_that_ignores_signals_and_its_children() {
     let mut transport = shell(
         "trap '' TERM; sh -c 'trap \"\" TERM; echo $$; sleep 1000' & echo $$; while :; do sleep 1; done",
     );
@@ -194,7 +194,7 @@ async fn closing_stops_a_process_that_ignores_the_signal_and_what_it_started() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_with_its_input_is_not_told_to() {
+async fn process_that_ends_with_stdin_gets_no_signal() {
     let transport = shell("trap 'echo told > /dev/null; exit 9' TERM; cat > /dev/null; exit 0");
     let process = transport.process_id().unwrap().to_string();
     transport.close(PATIENCE).await;
@@ -220,7 +220,7 @@ fn first_of_group(process: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn what_kept_the_group_is_gone_once_a_server_has_spoken() {
+async fn group_keeper_ends_after_the_first_message() {
     let mut transport = shell("echo $$; cat");
     let first = first_of_group(&next_line(&mut transport).await);
     assert!(!first.exists(), "{first:?} is left, also if only to be asked after");
@@ -228,7 +228,7 @@ async fn what_kept_the_group_is_gone_once_a_server_has_spoken() {
 }
 
 #[tokio::test]
-async fn what_kept_the_group_is_gone_with_a_server_that_never_spoke() {
+async fn group_keeper_ends_with_a_silent_server() {
     let closed = shell("exec cat > /dev/null");
     let dropped = shell("exec cat > /dev/null");
     let firsts =
@@ -266,7 +266,7 @@ async fn escaping() -> (StdioTransport, Vec<String>) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn closing_stops_what_has_left_the_group() {
+async fn close_stops_processes_outside_the_group() {
     let (transport, processes) = escaping().await;
     assert_eq!(transport.close(Duration::from_secs(1)).await, []);
     for process in processes {
@@ -287,7 +287,7 @@ async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
 /// The shutdown of a server is dropped half way, as by a runtime that is shutting down.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_end_that_nobody_waits_for_leaves_nothing_behind() {
+async fn dropped_close_leaves_no_process() {
     let (transport, processes) = escaping().await;
     let closing = tokio::spawn(transport.close(PATIENCE));
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -298,7 +298,7 @@ async fn an_end_that_nobody_waits_for_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn children_see_only_what_they_may() {
+async fn child_environment_is_limited() {
     let variables = [("PATH", "/usr/bin:/bin"), ("AWS_SECRET", "x"), ("LANG", "C")];
     let variables = variables.map(|(name, value)| (name.into(), value.into()));
     let mut program = program("sh", &["-c", "env | sort"]);
@@ -324,7 +324,7 @@ async fn children_see_only_what_they_may() {
 
 /// CON-7: patterns add variables, and their values are masked like every secret.
 #[tokio::test]
-async fn children_inherit_what_patterns_name_and_secrets_stay_secret() {
+async fn children_inherit_matching_variables_without_secrets() {
     let variables = [
         ("PATH", "/usr/bin:/bin"),
         ("HTTPS_PROXY", "http://ann:hunter2hunter2@proxy:1"),

@@ -166,7 +166,7 @@ async fn an_unknown_authority_is_not_trusted_unless_it_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_certificate_is_said() {
+async fn certificate_error_is_reported() {
     let cases = [
         ("127.0.0.1", (2000, 2001), "has expired"),
         ("127.0.0.1", (2089, 2090), "is not valid yet"),
@@ -195,7 +195,7 @@ async fn a_proxy_is_used_except_where_it_is_not_wanted() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_reads_requests_is_told_who_asks_with_each() {
+async fn forwarding_proxy_gets_credentials_with_each_request() {
     let proxy = ScriptedServer::start(|seen| Reply::json(&result(seen.id()))).await;
     let place = proxy.origin.strip_prefix("http://").unwrap();
     let options = through(&format!("http://me:p%40ss@{place}"), "");
@@ -207,7 +207,7 @@ async fn a_proxy_that_reads_requests_is_told_who_asks_with_each() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_asked_for_with_credentials_that_the_server_does_not_see() {
+async fn tunnel_credentials_are_not_sent_to_the_server() {
     let server = serve("127.0.0.1", (2020, 2090)).await;
     let proxy = TunnelProxy::start(TUNNEL, None).await;
     let mut options = through(&format!("me:hunter3@{}", proxy.place), "");
@@ -226,7 +226,7 @@ async fn a_tunnel_is_asked_for_with_credentials_that_the_server_does_not_see() {
 }
 
 #[tokio::test]
-async fn no_tunnel_is_asked_for_where_it_is_not_wanted() {
+async fn excluded_hosts_are_reached_without_a_tunnel() {
     let server = serve("127.0.0.1", (2020, 2090)).await;
     let proxy = TunnelProxy::start(TUNNEL, None).await;
     let mut options = through(&proxy.place, "127.0.0.0/8");
@@ -271,7 +271,7 @@ async fn a_proxy_that_makes_no_tunnel_is_suspected_and_its_password_kept() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_says_nothing_is_given_up() {
+async fn silent_proxy_times_out() {
     let proxy = TunnelProxy::start("", None).await;
     let connect_timeout = Duration::from_millis(300);
     let options = through(&format!("http://me:hunter3@{}", proxy.place), "");
@@ -300,7 +300,7 @@ fn assert_suspects_proxy(error: &Error) {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_a_connection_and_says_nothing_is_given_up() {
+async fn silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let connect_timeout = Duration::from_millis(300);

@@ -21,7 +21,7 @@ fn answer(result: &Value) -> String {
 }
 
 #[test]
-fn a_long_text_is_cut_and_what_follows_it_stays() {
+fn long_text_is_truncated_and_the_rest_is_kept() {
     let result = json!({ "content": [{ "text": "ä".repeat(5000), "type": "text", "annotations": { "priority": 1 } }],
         "isError": true, "structuredContent": { "a": "y".repeat(9000) } });
     let (short, missing) = shortened(&answer(&result), 1000).unwrap();
@@ -34,7 +34,7 @@ fn a_long_text_is_cut_and_what_follows_it_stays() {
 
 /// Seen: a large image made a tool unusable, because all content after it was lost.
 #[test]
-fn bytes_beyond_the_budget_are_emptied_and_what_follows_stays() {
+fn blobs_beyond_the_budget_are_emptied_and_the_rest_is_kept() {
     let image =
         |size: usize| json!({ "type": "image", "mimeType": "image/png", "data": "A".repeat(size) });
     let later = json!({ "type": "text", "text": "later" });
@@ -102,7 +102,7 @@ fn other_results_keep_their_lists_too() {
 }
 
 #[test]
-fn what_is_no_message_is_not_shortened() {
+fn invalid_message_is_not_truncated() {
     for text in ["[{}]", "hello", "{]", r#"{"a":[}"#, r#"{"a":{"b":1}"#, r#"{"a":1} x"#, "7", ""] {
         assert_eq!(shortened(text, 1), None, "{text}");
     }
@@ -112,7 +112,7 @@ fn what_is_no_message_is_not_shortened() {
 
 /// A server may send without end; the kept part is limited.
 #[test]
-fn what_is_kept_is_bounded() {
+fn truncated_message_is_bounded() {
     let mut shortener = MessageTruncator::new(10_000);
     shortener.push(br#"{"id":1,"result":{"content":["#);
     for number in 0..100_000 {
@@ -150,7 +150,7 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     /// With any budget, the output is valid JSON, and complete if the budget suffices.
     #[test]
-    fn what_comes_out_is_json(result in value(), budget in 0_usize..400, ascii in any::<bool>()) {
+    fn truncated_message_is_json(result in value(), budget in 0_usize..400, ascii in any::<bool>()) {
         let mut message = json!({ "id": 1, "result": result }).to_string();
         if ascii {
             // Like programs that escape all characters outside of ASCII.

@@ -187,7 +187,7 @@ fn a_link_that_clients_may_read_as_another_is_qualified() {
 
 /// If a rule hides the resources of `a`, a link of `a` does not resolve to those of `b`.
 #[test]
-fn a_link_to_what_is_denied_does_not_lead_to_another_server() {
+fn link_to_a_denied_resource_reaches_no_other_server() {
     let text = r#"{ "servers": { "a": { "command": "x", "denyTools": ["q://{any}"] }, "b": { "command": "x" } } }"#;
     let servers = [("a", addressed(&["x://one"])), ("b", addressed(&["y://one"]))];
     let view = view(text, &servers, CallerSpec::default());
@@ -211,7 +211,7 @@ fn a_denied_uri_is_not_read_from_another_server() {
 }
 
 #[test]
-fn a_server_that_is_down_is_said_to_be_down() {
+fn uri_of_a_failed_server_is_unavailable() {
     let text = r#"{ "servers": { "down": { "command": "x" } } }"#;
     let view = view(text, &[("down", addressed(&["x://one"]))], CallerSpec::default());
     assert_eq!(read(&view, "x://other"), "server `down` is down: refused");
@@ -219,7 +219,7 @@ fn a_server_that_is_down_is_said_to_be_down() {
 
 /// TOOL-12: deny lists and their templates apply to unlisted URIs, in every spelling.
 #[test]
-fn what_is_denied_is_not_read_as_unlisted() {
+fn denied_uri_is_not_read_as_unlisted() {
     let text = r#"{ "servers": { "a": { "command": "x",
         "denyTools": ["x://secret", "x://keys/{name}", "x://{owner}/private"] } } }"#;
     let items = addressed(&["x://one", "x://keys/{name}"]);
@@ -319,7 +319,7 @@ fn allow_lists_and_trust_hold_for_unlisted_uris() {
 
 /// A denied template hides the URIs that it covers, although a less specific template is visible.
 #[test]
-fn a_more_specific_denied_template_hides_what_it_covers() {
+fn specific_denied_template_hides_its_uris() {
     let text = r#"{ "servers": { "a": { "command": "x" } },
         "agents": { "a": { "tools": ["*", "!a_x://keys/{name}"] }, "b": { "tools": ["a_x://public/{name}"] } } }"#;
     let items = || addressed(&["x://{+any}", "x://keys/{name}", "x://public/{name}"]);

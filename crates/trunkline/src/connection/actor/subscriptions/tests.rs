@@ -67,7 +67,7 @@ fn the_first_asks_and_the_last_takes_it_back() {
 }
 
 #[test]
-fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
+fn subscriber_during_unsubscribe_resubscribes() {
     let mut table = Table::new();
     let first = table.want("a");
     table.errand();
@@ -83,7 +83,7 @@ fn whoever_comes_while_it_is_taken_back_gets_it_anew() {
 }
 
 #[test]
-fn whoever_gave_up_holds_nothing() {
+fn cancelled_subscriber_holds_nothing() {
     let mut table = Table::new();
     drop(table.want("a"));
     assert_eq!(table.errand(), None, "there is no subscription");
@@ -102,7 +102,7 @@ fn whoever_gave_up_holds_nothing() {
 }
 
 #[test]
-fn what_is_held_is_asked_for_in_every_conversation() {
+fn held_subscriptions_are_renewed_in_every_session() {
     let mut table = Table::new();
     let (a, b) = (table.want("a"), table.want("b"));
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), subscribe("b")));
@@ -122,7 +122,7 @@ fn what_is_held_is_asked_for_in_every_conversation() {
 }
 
 #[test]
-fn what_is_held_is_asked_for_once_the_server_is_there() {
+fn held_subscriptions_are_sent_once_the_server_is_ready() {
     let mut table = Table::new();
     let holds = table.watched.holds.clone();
     let held = [1, 2].map(|_| {
@@ -138,7 +138,7 @@ fn what_is_held_is_asked_for_once_the_server_is_there() {
 }
 
 #[test]
-fn a_refusal_goes_to_those_who_wait() {
+fn refusal_reaches_waiting_subscribers() {
     let mut table = Table::new();
     let mut given = table.want("a");
     table.errand();
@@ -154,7 +154,7 @@ fn a_refusal_goes_to_those_who_wait() {
 }
 
 #[test]
-fn all_at_once_is_what_is_wanted_now() {
+fn snapshot_lists_current_subscriptions() {
     let mut table = Table::new();
     let (a, b, c) = (table.want("a"), table.want("b"), table.want("c"));
     drop(c);
@@ -238,7 +238,7 @@ fn bearer(name: &str) -> Requester {
 }
 
 #[test]
-fn a_request_about_something_is_made_for_all_who_want_it() {
+fn requester_of_a_subscription_includes_all_subscribers() {
     let mut table = Table::new();
     let (ann, bob) = (bearer("ann"), bearer("bob"));
     let subject = SubscriptionSubject::resource("a");

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_chain_is_read_by_anybody_who_finds_it() {
+    fn published_chain_is_readable_by_others() {
         let (marker, chain) = (ChainMarker::default(), Chain::default());
         let [one, other] =
             ["{}", "{ }"].map(|text| chain.variable(&parse("x", text).config.identity));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_we_nor_our_other_children_are_found_with_a_server_that_joins_our_group() {
+    fn server_in_our_group_does_not_include_us_or_our_children() {
         let server = process(1_000_001, own(), OURS, OURS);
         let other = process(1_000_002, own(), OURS, OURS);
         let known = [server.identity];

@@ -1,0 +1,166 @@
+//! Checks a configuration against the process it would run in: values, programs, and whether a
+//! server is this program with the same configuration.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use trunkline::config::{
+    self, Config, Diagnostic, DiscoveredFiles, Environment, Inspector, LoadOptions, LoadedConfig,
+    ResolvedStdio, Resolver, SearchPath, Secret, inspect, unserved_bundles,
+};
+use trunkline::connection::MAX_MESSAGE_BYTES;
+
+use super::load::UNANSWERED;
+use super::nested_command::{config_argument, trunkline_arguments};
+use crate::environment::{ProcessEnv, wait};
+
+/// Adds all problems of a configuration in this environment to its diagnostics.
+pub(crate) fn inspected(
+    mut loaded: LoadedConfig,
+    environment: &ProcessEnv,
+) -> Result<LoadedConfig> {
+    let environment = environment.clone();
+    let inspected = move || {
+        let inspection = Inspection { environment: &environment, config: &loaded.config };
+        let found = inspect(&loaded.config, &inspection);
+        loaded.diagnostics.extend(found);
+        loaded
+    };
+    wait(inspected).context(UNANSWERED)
+}
+
+/// Bundles in a mode that the host does not serve.
+pub(crate) fn unserved(loaded: &LoadedConfig, environment: &ProcessEnv) -> Vec<Diagnostic> {
+    unserved_bundles(&loaded.config, &Inspection { environment, config: &loaded.config })
+}
+
+/// Inspects a configuration in this process.
+struct Inspection<'e> {
+    environment: &'e ProcessEnv,
+    config: &'e Config,
+}
+
+impl Inspection<'_> {
+    fn directory(&self, program: &ResolvedStdio) -> PathBuf {
+        let directory = program.cwd.as_ref().map(|cwd| PathBuf::from(cwd.expose()));
+        directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
+    }
+
+    /// The same directory, with secrets redacted.
+    fn shown_directory(&self, program: &ResolvedStdio) -> PathBuf {
+        let directory = program.shown_cwd.as_deref().map(PathBuf::from);
+        directory.unwrap_or_else(|| self.environment.working_directory().to_owned())
+    }
+}
+
+impl Resolver for Inspection<'_> {
+    fn variable(&self, name: &str) -> Option<Secret> {
+        Resolver::variable(self.environment, name)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Secret> {
+        self.environment.file(path)
+    }
+
+    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.environment.file_within(folder, listed, path)
+    }
+
+    fn input(&self, id: &str) -> Option<Secret> {
+        self.environment.input(id)
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        self.environment.user_home()
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        Resolver::working_directory(self.environment)
+    }
+
+    fn input_hint(&self, id: &str) -> Option<String> {
+        self.environment.input_hint(id)
+    }
+}
+
+impl Inspector for Inspection<'_> {
+    fn program_problem(&self, program: &ResolvedStdio) -> Option<String> {
+        let directory = self.directory(program);
+        let shown = &program.shown;
+        let command = Path::new(program.command.expose());
+        if command.components().count() > 1 {
+            let is_there = self.environment.is_program(&directory.join(command));
+            let path = self.shown_directory(program).join(&*program.shown_path);
+            let path = path.display();
+            let problem =
+                || format!("the program `{shown}` is not at its path {path}, or no program");
+            return (!is_there).then(problem);
+        }
+        let (list, whose) = match program.env.get("PATH") {
+            Some(list) => {
+                (list.as_ref().map(|list| OsString::from(list.expose())), " of its `env`")
+            }
+            None => (Environment::variable(self.environment, "PATH"), ""),
+        };
+        let folders = self.environment.folders(&list?);
+        let is_there = folders.iter().any(|it| self.environment.is_program(&it.join(command)));
+        let count = folders.len();
+        (!is_there).then(|| {
+            format!("the program `{shown}` is in none of the {count} folders of the PATH{whose}")
+        })
+    }
+
+    fn directory_problem(&self, program: &ResolvedStdio) -> Option<String> {
+        let is_missing = program.cwd.is_some() && !self.directory(program).is_dir();
+        let shown = self.shown_directory(program);
+        is_missing.then(|| format!("its working directory {} does not exist", shown.display()))
+    }
+
+    fn is_itself(&self, program: &ResolvedStdio) -> bool {
+        let args: Vec<_> = program.args.iter().map(Secret::expose).collect();
+        let own = self.environment.program().ok();
+        let args = trunkline_arguments(program.command.expose(), &args, own.as_deref());
+        let Some(args) = args.filter(|args| args.iter().any(|arg| arg == "serve")) else {
+            return false;
+        };
+        let child = ChildEnvironment { environment: self.environment, program };
+        let loaded = config::load(
+            &child,
+            &LoadOptions {
+                places: SearchPath::trunkline(self.environment.user_directory().as_deref()),
+                path: config_argument(&args),
+                overrides: None,
+                access: None,
+                working_directory: self.directory(program),
+                discovered: DiscoveredFiles::Run,
+            },
+        );
+        self.config.shares_layer_with(&loaded.config)
+    }
+
+    fn max_message_bytes(&self) -> u64 {
+        MAX_MESSAGE_BYTES as u64
+    }
+}
+
+/// The variables and files from which a child process would load its configuration.
+struct ChildEnvironment<'c> {
+    environment: &'c ProcessEnv,
+    program: &'c ResolvedStdio,
+}
+
+impl Environment for ChildEnvironment<'_> {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        self.program.env.get(name)?.as_ref().map(|value| value.expose().into())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.environment.read(path)
+    }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        self.environment.is_regular_file(path)
+    }
+}

@@ -1,0 +1,297 @@
+//! Watches configuration and token files, and applies changes while a gateway runs (CFG-10).
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use trunkline::config::{Consent, ConsentHoldReason, LoadOptions, LoadedConfig, escape_control};
+use trunkline::host::Host;
+use trunkline::name::ServerName;
+use trunkline::registry::ReloadSummary;
+use trunkline_gateway::Tokens;
+
+use super::tokens::{self, TokenFile};
+use crate::config::consent;
+use crate::config::load::{Agents, UNANSWERED, load_through};
+use crate::environment::{PrivateFile, ProcessEnv, WatchedFiles, answered, wait};
+use crate::output::report::{self, plural};
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+
+/// Interval of checking the files.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a file has to be unchanged before it is read: a write may be in progress.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// Most such delays for a file that is written continuously.
+const MAX_WAITS: usize = 20;
+
+/// The files of a configuration, in their state when it was loaded.
+pub(crate) struct ConfigReloader<'e> {
+    settings: &'e Settings,
+    environment: &'e ProcessEnv,
+    options: LoadOptions,
+    seen: WatchedFiles,
+    in_use: ActiveFile,
+    tokens: Option<(PathBuf, Tokens, WatchedFiles)>,
+    /// Changed files that could not be applied because the file system did not respond.
+    unread: Vec<PathBuf>,
+}
+
+/// The origin of the configuration in use.
+#[derive(Debug, PartialEq, Eq)]
+enum ActiveFile {
+    /// No configuration that may run.
+    Nothing,
+    /// A discovered file with consent.
+    Discovered(PathBuf),
+    /// Files and variables that need no consent.
+    Named,
+}
+
+impl ActiveFile {
+    fn of(loaded: &LoadedConfig) -> Self {
+        match &loaded.discovered {
+            Some((file, Consent::Given(_))) => Self::Discovered(file.path.clone()),
+            Some((_, Consent::Withheld(_))) => Self::Nothing,
+            None if loaded.origins.is_empty() => Self::Nothing,
+            None => Self::Named,
+        }
+    }
+
+    /// How the given configuration would replace this one.
+    fn replaced_by(&self, loaded: &LoadedConfig) -> Replacement {
+        let Some((file, reason)) = loaded.consent_holds() else { return Replacement::Normal };
+        match self {
+            Self::Nothing => Replacement::Normal,
+            Self::Discovered(path)
+                if *path == file.path && *reason == ConsentHoldReason::NotTrusted =>
+            {
+                Replacement::Revoked
+            }
+            // Editing a file, or adding one here, must not stop servers that the user consented to.
+            Self::Discovered(_) | Self::Named => Replacement::Withheld,
+        }
+    }
+}
+
+/// The effect of a loaded configuration on the one in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replacement {
+    /// It replaces the one in use, unless it has errors.
+    Normal,
+    /// The user has revoked the consent: the one in use ends.
+    Revoked,
+    /// It has no consent yet, so the one in use stays.
+    Withheld,
+}
+
+impl<'e> ConfigReloader<'e> {
+    /// Loads the current configuration, and records which files were accessed.
+    pub(crate) fn load(
+        settings: &'e Settings,
+        environment: &'e ProcessEnv,
+    ) -> Result<(Self, (LoadedConfig, Agents))> {
+        let options = settings.load_options(environment, None);
+        let (seen, loaded) = wait(loading_of(environment, &options)).context(UNANSWERED)?;
+        let (in_use, tokens, unread) = (ActiveFile::of(&loaded.0), None, Vec::new());
+        let following = Self { settings, environment, options, seen, in_use, tokens, unread };
+        Ok((following, loaded))
+    }
+
+    /// Reads the tokens for serving, and watches their file too.
+    pub(crate) fn read_tokens(&mut self, named: Option<&Path>) -> Result<(TokenFile, Tokens)> {
+        let (environment, named) = (self.environment.clone(), named.map(Path::to_owned));
+        let read = move || -> Result<_> {
+            let place = TokenFile::place(named.as_deref(), &environment)?;
+            let (path, seen) =
+                (place.path().to_owned(), WatchedFiles::with_environment(&environment));
+            seen.note(&path);
+            Ok((path, seen, tokens::for_serving(place, named.as_deref())?))
+        };
+        let (path, seen, (file, tokens)) = wait(read).context("the tokens cannot be read")??;
+        self.tokens = Some((path, tokens.clone(), seen));
+        Ok((file, tokens))
+    }
+
+    /// Applies changes, forever.
+    pub(crate) async fn run(mut self, host: &Host, terminal: &Terminal) -> Infallible {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let changed = wait_for_change(&self.seen).await;
+            if !changed.is_empty() || !self.unread.is_empty() {
+                self.apply(host, changed, terminal).await;
+            }
+            if let Some((path, tokens, seen)) = &self.tokens
+                && !wait_for_change(seen).await.is_empty()
+            {
+                apply_tokens(path, tokens, host, terminal).await;
+            }
+        }
+    }
+
+    /// Applies a changed configuration, unless it has errors.
+    async fn apply(&mut self, host: &Host, mut changed: Vec<PathBuf>, terminal: &Terminal) {
+        let is_said = !self.unread.is_empty();
+        changed.append(&mut self.unread);
+        let (loaded, agents) = match answered(loading_of(self.environment, &self.options)).await {
+            Ok((seen, loaded)) => {
+                self.seen = seen;
+                loaded
+            }
+            Err(error) => {
+                if !is_said {
+                    terminal.say(&format!("error: {UNANSWERED}: {error}; it is tried again\n"));
+                }
+                self.unread = changed;
+                return;
+            }
+        };
+        let style = terminal.message_style();
+        terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
+        let files = self.named(&changed);
+        consent::say_held(&loaded, terminal);
+        let is_revoked = self.is_revoked().await;
+        match self.in_use.replaced_by(&loaded) {
+            _ if is_revoked => {}
+            Replacement::Withheld => {
+                let what = "what was trusted before stays in use until then";
+                terminal.say(&format!("  {files} changed: {what}\n"));
+                return;
+            }
+            Replacement::Normal if loaded.has_errors(false) => {
+                let what = "the configuration has errors; what was loaded before stays in use";
+                terminal.say(&format!("error: {files} changed: {what}\n"));
+                return;
+            }
+            Replacement::Normal | Replacement::Revoked => {}
+        }
+        // A revoked file ends, even if its replacement has errors.
+        let loaded = match is_revoked && loaded.has_errors(false) {
+            true => LoadedConfig::default(),
+            false => loaded,
+        };
+        if let Err(error) = host.chain().check(&loaded.config) {
+            let kept = "what was loaded before stays in use";
+            terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
+            return;
+        }
+        self.in_use = ActiveFile::of(&loaded);
+        let reloaded = host.reload(loaded.config, agents).await;
+        terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
+        // A token file that cannot be read now is reported when its own change is applied.
+        if let Some((path, ..)) = &self.tokens
+            && let Ok(file) = read_tokens(path).await
+        {
+            file.warn_of_useless(host, terminal);
+        }
+    }
+}
+
+impl ConfigReloader<'_> {
+    /// Whether the user has revoked the consent to the file in use, even while another file is
+    /// found in its place.
+    async fn is_revoked(&self) -> bool {
+        let ActiveFile::Discovered(path) = &self.in_use else { return false };
+        let (environment, path) = (self.environment.clone(), path.clone());
+        let looked = answered(move || environment.trust_store().map(|it| it.get(&path).is_none()));
+        matches!(looked.await, Ok(Ok(true)))
+    }
+
+    /// The names of files for a message, with a description for the trust store.
+    fn named(&self, files: &[PathBuf]) -> String {
+        let store = self.environment.trust_file();
+        let name = |path: &PathBuf| match Some(path) == store.as_ref() {
+            true => "what is trusted".to_owned(),
+            false => escape_control(&path.to_string_lossy()),
+        };
+        files.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Loads a configuration on another thread, and records which files were accessed.
+fn loading_of(
+    environment: &ProcessEnv,
+    options: &LoadOptions,
+) -> impl FnOnce() -> (WatchedFiles, (LoadedConfig, Agents)) + Send + 'static {
+    let (seen, options) = (WatchedFiles::with_environment(environment), options.clone());
+    let store = environment.trust_file();
+    move || {
+        // Consent can be revoked even if this load does not read the store.
+        if let Some(store) = &store {
+            seen.note(store);
+        }
+        let loaded = load_through(&seen, &options);
+        (seen, loaded)
+    }
+}
+
+/// The changed files, once they have stopped changing. Empty if the file system does not respond:
+/// the next check repeats it.
+async fn wait_for_change(seen: &WatchedFiles) -> Vec<PathBuf> {
+    let changed = seen.changed().await.unwrap_or_default();
+    if changed.is_empty() {
+        return changed;
+    }
+    for _ in 0..MAX_WAITS {
+        tokio::time::sleep(SETTLED).await;
+        if seen.changed().await.is_ok_and(|more| more.is_empty()) {
+            break;
+        }
+    }
+    changed
+}
+
+async fn read_tokens(path: &Path) -> Result<TokenFile> {
+    let path = path.to_owned();
+    answered(move || TokenFile::read(PrivateFile::at(path))).await?
+}
+
+async fn apply_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Terminal) {
+    match read_tokens(path).await {
+        Ok(file) => {
+            file.warn_if_open(terminal);
+            tokens.replace(&file.tokens());
+            let count = match file.kept.len() {
+                0 => "there are no tokens, so every request is rejected".to_owned(),
+                1 => "1 token is accepted".to_owned(),
+                count => format!("{count} tokens are accepted"),
+            };
+            terminal.tell(&format!("{} changed: {count}\n", file.shown()));
+            file.warn_of_useless(host, terminal);
+        }
+        Err(error) => {
+            let what = "the tokens that were there before are still accepted";
+            terminal.say(&format!("error: {error:#}\n  {what}\n"));
+        }
+    }
+}
+
+/// The changes of a reload in one line.
+fn described(reloaded: &ReloadSummary) -> String {
+    let lists = [
+        ("added", &reloaded.added),
+        ("changed", &reloaded.changed),
+        ("removed", &reloaded.removed),
+    ];
+    let named = |names: &[ServerName]| {
+        names.iter().map(|name| escape_control(name.as_str())).collect::<Vec<_>>().join(", ")
+    };
+    let mut parts: Vec<_> = lists
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what} {}", named(names)))
+        .collect();
+    let kept = plural(reloaded.kept.len(), "server");
+    match (parts.is_empty(), reloaded.kept.len()) {
+        (true, _) => {
+            return "the servers are the same; rules and settings are in effect".to_owned();
+        }
+        (false, 0) => {}
+        (false, 1) => parts.push(format!("{kept} goes on")),
+        (false, _) => parts.push(format!("{kept} go on")),
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,9 @@
+//! The host that a command runs on: its caller, the items that names resolve to, lists and calls.
+
+pub(crate) mod caller;
+pub(crate) mod command_host;
+pub(crate) mod resolve;
+pub(crate) mod resource_links;
+pub(crate) mod unmatched;
+pub(crate) mod listing;
+pub(crate) mod run_call;

@@ -1,0 +1,254 @@
+//! Makes a call, shows its progress and prints its result.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use trunkline::call::{ArtifactDir, CallError, CallOptions, Outcome as Called};
+use trunkline::config::{Trust, escape_control};
+use trunkline::connection::{CallHandler, Connection};
+use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
+use trunkline::message::{Notification, Raw};
+use trunkline::name::ServerName;
+
+use super::command_host::CommandHost;
+use super::resolve::TimeLimit;
+use super::resource_links::with_readable_links;
+use crate::arguments::{Format, TimeoutArguments};
+use crate::environment::ProcessEnv;
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::{Settings, Verbosity};
+
+/// Characters of a progress message from the server: it shares a line with ours.
+const MAX_PROGRESS: usize = 60;
+
+/// Depth to which arguments are searched: people write less, and each level is parsed again.
+const MAX_DEPTH: usize = 32;
+
+/// Shows progress and log messages of a call.
+pub(crate) struct ProgressPrinter<'t> {
+    pub(crate) terminal: &'t Terminal,
+    /// The current activity.
+    pub(crate) doing: String,
+    /// The name shown with log messages.
+    pub(crate) speaker: String,
+    pub(crate) verbosity: Verbosity,
+    /// The server's connection, which knows the secrets to mask.
+    pub(crate) connection: Option<Arc<Connection>>,
+}
+
+impl ProgressPrinter<'_> {
+    /// Masks the server's secrets in a text.
+    fn masked(&self, text: &str) -> String {
+        match &self.connection {
+            Some(connection) => connection.masked(text),
+            None => text.to_owned(),
+        }
+    }
+
+    fn show(&self, progress: &str) {
+        self.terminal.progress(&format!("{}…{progress}", self.doing));
+    }
+}
+
+impl CallHandler for ProgressPrinter<'_> {
+    fn on_notification(&self, notification: &Notification) {
+        let Some(params) = &notification.params else { return };
+        match &*notification.method {
+            "notifications/progress" => self.show(&progress_text(params, |text| self.masked(text))),
+            "notifications/message" if self.verbosity == Verbosity::Verbose => {
+                self.terminal.clear_progress();
+                let line = self.masked(&log_line(params));
+                self.terminal.say(&format!("[{}] {line}", self.speaker));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The progress of a call: ` 3 of 10: reading`.
+fn progress_text(params: &Raw, masked: impl Fn(&str) -> String) -> String {
+    let [done, total, message] = params.get_all(["progress", "total", "message"]);
+    let mut text = done.map_or(String::new(), |done| format!(" {}", escape_control(done.text())));
+    if let Some(total) = total.filter(|total| !total.is_null()) {
+        text += &format!(" of {}", escape_control(total.text()));
+    }
+    if let Some(message) = message.as_ref().and_then(Raw::as_str) {
+        let message = masked(&message);
+        let line = message.lines().next().unwrap_or_default();
+        let short: String = escape_control(line).chars().take(MAX_PROGRESS).collect();
+        text += &format!(": {short}");
+    }
+    text
+}
+
+/// A log message as one line.
+fn log_line(params: &Raw) -> String {
+    let [level, data] = params.get_all(["level", "data"]);
+    let text = |raw: &Raw| match raw.as_str() {
+        Some(text) => escape_control(&text),
+        None => escape_control(raw.text()),
+    };
+    let level = level.as_ref().map_or_else(|| "log".to_owned(), text);
+    format!("{level}: {}\n", data.as_ref().map(text).unwrap_or_default())
+}
+
+/// A call to make and print.
+pub(crate) struct CallRunner<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) environment: &'a ProcessEnv,
+    pub(crate) bounds: &'a TimeoutArguments,
+    /// The time limit of the command; the call gets the rest of it.
+    pub(crate) time: TimeLimit,
+    pub(crate) hosted: &'a CommandHost,
+    /// The server of the call.
+    pub(crate) server: &'a ServerName,
+    /// The activity to show as progress.
+    pub(crate) doing: String,
+    /// Whether arguments are validated before they are sent.
+    pub(crate) checks_arguments: bool,
+}
+
+impl CallRunner<'_> {
+    /// Makes the call with progress, and prints its result.
+    pub(crate) async fn run(
+        self,
+        terminal: &mut Terminal,
+        call: impl AsyncFnOnce(CallOptions<'_>) -> Result<Called, CallError>,
+    ) -> Result<Outcome> {
+        let folder = self.bounds.artifacts.clone().map(ArtifactDir::new);
+        let verbosity = self.settings.verbosity;
+        let (doing, speaker) = (self.doing.clone(), self.speaker());
+        let connection = self.hosted.host.servers().get(self.server.as_str());
+        let watcher = ProgressPrinter { terminal, doing, speaker, verbosity, connection };
+        watcher.show("");
+        let options = CallOptions {
+            handler: &watcher,
+            timeout: self.time.limit,
+            since: Some(self.time.since),
+            checks_arguments: self.checks_arguments,
+            artifacts: folder.as_ref(),
+            ..CallOptions::default()
+        };
+        let called = call(options).await;
+        terminal.clear_progress();
+        let called = called.map_err(|error| Failure::from(error).of(self.server))?;
+        let kept = (self.environment, self.bounds.artifacts.as_deref());
+        let called = with_readable_links(called, self.hosted, kept).await;
+        terminal.print(&printed(&called, self.settings.format))?;
+        self.report_saved_files(&called, terminal);
+        Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
+    }
+
+    /// The name shown with log messages.
+    fn speaker(&self) -> String {
+        let name = escape_control(self.server.as_str());
+        let server = self.hosted.loaded.config.server(self.server.as_str());
+        match server.is_some_and(|it| it.trust == Trust::Untrusted) {
+            true => format!("{name}, untrusted"),
+            false => name,
+        }
+    }
+
+    /// Reports which binary parts of the result were saved. In the result of a tool call, saved
+    /// parts are links already.
+    fn report_saved_files(&self, called: &Called, terminal: &Terminal) {
+        let Some(folder) = &self.bounds.artifacts else { return };
+        for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
+            let path = folder.join(artifact.suggested_name);
+            let shown = escape_control(&path.to_string_lossy());
+            match self.environment.has_file(&path) {
+                true => terminal.say(&format!("kept {shown}\n")),
+                false => terminal.say(&format!("warning: {shown} could not be written\n")),
+            }
+        }
+    }
+}
+
+fn printed(called: &Called, format: Format) -> String {
+    match format {
+        Format::Raw => format!("{}\n", called.result),
+        Format::Json => report::indented(&called.result),
+        // One value per line, so a message would look like a value.
+        Format::Text if completes_nothing(called) => String::new(),
+        Format::Text => text_of(called),
+    }
+}
+
+fn completes_nothing(called: &Called) -> bool {
+    let values = called.result.get("completion").and_then(|completion| completion.get("values"));
+    called.kind() == ResultKind::Completion && values.is_none_or(|it| it.items().is_empty())
+}
+
+/// The content of a result as text.
+pub(crate) fn text_of(called: &Called) -> String {
+    let lines: Vec<_> = called.text().lines().map(escape_control).collect();
+    lines.join("\n") + "\n"
+}
+
+/// Arguments given as JSON.
+pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
+    let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
+    let raw = Raw::from_text(text).map_err(|error| {
+        let failure = bad(&format!("{whence} is {error}"));
+        match text {
+            "-" => failure.with_hint("`-` without `--json` reads it from standard input"),
+            _ => failure,
+        }
+    })?;
+    if !raw.is_object() {
+        bail!(bad(&format!("{whence} is JSON, and not an object")));
+    }
+    reject_repeated_keys(&raw, whence)?;
+    Ok(raw)
+}
+
+/// Rejects a value with a duplicate key. Servers disagree on which of the two counts.
+fn reject_repeated_keys(raw: &Raw, whence: &str) -> Result<()> {
+    let Some(key) = repeated_key(raw) else { return Ok(()) };
+    let message = format!("{whence} has the key `{}` twice", escape_control(&key));
+    bail!(Failure::new(FailureKind::BadArguments, message));
+}
+
+/// A duplicate key in an object, at any level down to [`MAX_DEPTH`].
+fn repeated_key(raw: &Raw) -> Option<String> {
+    let mut level = vec![raw.clone()];
+    for _ in 0..MAX_DEPTH {
+        let mut next = Vec::new();
+        for value in level {
+            let members = value.members();
+            let mut seen = HashSet::new();
+            let again = members.iter().find(|(key, _)| !seen.insert(key.as_str()));
+            if let Some((key, _)) = again {
+                return Some(key.clone());
+            }
+            next.extend(members.into_iter().map(|(_, inner)| inner));
+            next.extend(value.items());
+        }
+        level = next;
+    }
+    None
+}
+
+/// `NAME=VALUE` pairs as an object, in their order; `value` converts each value.
+pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Raw) -> Result<Raw> {
+    let bad = |message: String| Failure::new(FailureKind::Usage, message);
+    let (mut pairs, mut names) = (Raw::from_value(&serde_json::json!({})), HashSet::new());
+    for argument in arguments {
+        let pair = argument.split_once('=').filter(|(name, _)| !name.is_empty());
+        let Some((name, text)) = pair else {
+            let argument = escape_control(argument);
+            let message = "`--arg` needs a name and a value, as in `--arg name=value`";
+            bail!(bad(format!("{message}, and not `{argument}`")));
+        };
+        let (value, shown) = (value(text), escape_control(name));
+        if !names.insert(name) {
+            bail!(bad(format!("`--arg {shown}=…` is given twice")));
+        }
+        reject_repeated_keys(&value, &format!("`--arg {shown}=…`"))?;
+        pairs = pairs.with(name, &value);
+    }
+    Ok(pairs)
+}

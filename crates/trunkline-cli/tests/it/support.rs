@@ -1,0 +1,10 @@
+//! Shared code of the tests.
+
+pub(crate) mod wait;
+pub(crate) mod program;
+pub(crate) mod listening_server;
+pub(crate) mod embedding_host;
+#[cfg(target_os = "linux")]
+pub(crate) mod processes;
+#[cfg(target_os = "linux")]
+pub(crate) mod gateway;

@@ -1,0 +1,176 @@
+//! Broken streams are resumed where they broke, by their own client only.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::echoing;
+use crate::support::gateway::Hosted;
+use crate::support::http_connection::{Channel, Event};
+use crate::support::wait::LONGEST;
+
+async fn hosted() -> Hosted {
+    Hosted::to(&json!({ "echoing": echoing("legacy") })).await
+}
+
+async fn next(channel: &mut Channel) -> Option<Event> {
+    timeout(LONGEST, channel.event()).await.expect("an event in time").unwrap()
+}
+
+/// The next message of a stream, with its event ID.
+async fn message(channel: &mut Channel) -> (String, Value) {
+    loop {
+        let event = next(channel).await.expect("a message");
+        if let Some(message) = event.message {
+            return (event.id.expect("an id"), message);
+        }
+    }
+}
+
+/// Starts a call with a delayed response, and disconnects after the priming event.
+async fn begin_and_leave(asker: &mut Asker, token: &str) -> (u64, String) {
+    let arguments = json!({ "token": token, "wait": 1500 });
+    let written = asker.write("tools/call", json!({ "name": "echo", "arguments": arguments }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let primer = next(&mut asker.channel).await.unwrap();
+    assert_eq!(primer.message, None);
+    asker.channel = Channel::to(asker.address).await.unwrap();
+    (written.id, primer.id.expect("an id"))
+}
+
+#[tokio::test]
+async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (id, last) = begin_and_leave(&mut asker, "later").await;
+    let (head, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert!(head.is_stream(), "{head:?}");
+    let (last, answer) = message(&mut channel).await;
+    assert_eq!((&answer["id"], text(&answer)), (&json!(id), "later"));
+    assert!(next(&mut channel).await.is_none(), "nothing comes after the answer");
+    // A client that has everything receives nothing twice.
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    while let Some(event) = next(&mut channel).await {
+        assert_eq!(event.message, None);
+    }
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn response_during_the_break_is_replayed() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
+    // When this response arrives, that of the earlier call exists as well.
+    let call = json!({ "token": "after", "wait": 1600 });
+    assert_eq!(text(&asker.call("echo", call).await), "after");
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert_eq!(text(&message(&mut channel).await.1), "meanwhile");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn broken_stream_is_resumed_only_by_its_principal() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, last) = begin_and_leave(&mut asker, "secret").await;
+    let other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(other.request("GET", &[("Last-Event-ID", &last)]).await.0.status, 404);
+    for invented in ["", "x", "1", "1-", "-1", "1-x", "99999999999999999999-1"] {
+        let (head, _) = other.request("GET", &[("Last-Event-ID", invented)]).await;
+        assert_eq!(head.status, 400, "{invented:?}");
+    }
+    assert_eq!(other.request("GET", &[("Last-Event-ID", "77-0")]).await.0.status, 404);
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    assert_eq!(text(&message(&mut channel).await.1), "secret");
+    hosted.end().await;
+}
+
+/// Makes the server announce that its tools have changed.
+async fn announce(asker: &mut Asker) {
+    assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
+}
+
+#[tokio::test]
+async fn the_standing_stream_is_taken_up_where_it_broke() {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(text(&asker.call("echo", json!({ "token": "there" })).await), "there");
+    let (_, mut channel) = asker.request("GET", &[]).await;
+    announce(&mut asker).await;
+    let (last, changed) = message(&mut channel).await;
+    assert_eq!(changed["method"], CHANGED);
+    drop(channel);
+    announce(&mut asker).await;
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    let (missed, changed) = message(&mut channel).await;
+    assert_eq!(changed["method"], CHANGED);
+    assert_ne!(missed, last);
+    // Resuming a stream takes it over from its current reader.
+    let (_, mut later) = asker.request("GET", &[("Last-Event-ID", &missed)]).await;
+    while next(&mut channel).await.is_some() {}
+    announce(&mut asker).await;
+    assert_eq!(message(&mut later).await.1["method"], CHANGED);
+    hosted.end().await;
+}
+
+/// A response to a server request, with a name.
+fn answer(question: &Value, name: &str) -> Value {
+    let result = json!({ "action": "accept", "content": { "name": name } });
+    json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
+}
+
+#[tokio::test]
+async fn server_request_is_answered_on_the_resumed_stream_by_its_session() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));
+    assert!(asker.begin(&written).await.unwrap().is_stream());
+    let last = next(&mut asker.channel).await.unwrap().id.expect("an id");
+    asker.channel = Channel::to(asker.address).await.unwrap();
+    let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
+    let (_, question) = message(&mut channel).await;
+    assert_eq!(question["method"], "elicitation/create");
+    // The IDs of server requests are per session.
+    other.tell(&answer(&question, "Mallory")).await.unwrap();
+    asker.tell(&answer(&question, "Ada")).await.unwrap();
+    // Only the first response counts.
+    asker.tell(&answer(&question, "Bob")).await.unwrap();
+    assert_eq!(text(&message(&mut channel).await.1), "Ada");
+    hosted.end().await;
+}
+
+/// Delivered events are not repeated on a stream without `Last-Event-ID`.
+#[tokio::test]
+async fn resumed_stream_continues_after_the_last_event() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, mut first) = asker.request("GET", &[]).await;
+    asker.call("announce", json!({})).await;
+    let (_, told) = message(&mut first).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    drop(first);
+    let (_, mut second) = asker.request("GET", &[]).await;
+    assert!(timeout(Duration::from_millis(500), message(&mut second)).await.is_err());
+    hosted.end().await;
+}
+
+/// Responses are kept for disconnected clients up to a limit.
+#[tokio::test]
+async fn retained_events_are_bounded() {
+    let hosted = hosted().await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let (_, early) = begin_and_leave(&mut asker, "early").await;
+    let token = "x".repeat(3 * 1024 * 1024);
+    for _ in 0..2 {
+        let call = json!({ "token": token, "wait": 1500 });
+        assert_eq!(text(&asker.call("echo", call).await).len(), token.len());
+    }
+    let (head, _) = asker.request("GET", &[("Last-Event-ID", &early)]).await;
+    assert_eq!(head.status, 404, "that stream is over and forgotten");
+    hosted.end().await;
+}

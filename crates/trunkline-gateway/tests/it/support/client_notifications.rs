@@ -1,0 +1,29 @@
+//! Notifications that a client sends.
+
+use serde_json::json;
+
+use super::client::{Asker, Era, borrowed};
+use super::http_connection::{Channel, Sent};
+
+/// A notification in the form of the client's era, with its headers.
+pub(crate) fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
+    let mut headers = asker.headers();
+    let mut params = json!({ "n": 1 });
+    if asker.era == Era::Modern {
+        headers.push(("Mcp-Method".to_owned(), method.to_owned()));
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": crate::support::demo_server::MODERN,
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+        });
+    }
+    let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    (headers, message.to_string())
+}
+
+/// Tells the gateway something.
+pub(crate) async fn tell(asker: &Asker, method: &str) {
+    let (headers, body) = told(asker, method);
+    let mut channel = Channel::to(asker.address).await.unwrap();
+    let headers = borrowed(&headers);
+    assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
+}

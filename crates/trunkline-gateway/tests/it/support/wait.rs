@@ -1,0 +1,24 @@
+//! Waiting for a condition that has no signal of its own.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+/// Timeout of every wait in these tests: nothing in them takes nearly as long.
+pub(crate) const LONGEST: Duration = Duration::from_secs(60);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Polls until there is a value, and fails with the name of the condition if it never comes.
+pub(crate) async fn until<T>(condition: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
+        loop {
+            if let Some(value) = poll().await {
+                return value;
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    let reached = timeout(LONGEST, polling).await;
+    reached.unwrap_or_else(|_| panic!("timed out waiting until {condition}"))
+}

@@ -1,0 +1,151 @@
+//! Server requests that end before the client responds: the client gets a cancellation, and the
+//! server gets no late response.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::{echoing, until_said};
+use crate::support::gateway::{Hosted, configuration};
+use crate::support::http_connection::Channel;
+use crate::support::server_requests::{accepted, begun, message};
+use crate::support::server_requests::{go_on_with, state_of};
+use crate::support::stdio_client::{self, Piped};
+
+/// A shared or dedicated server, with this timeout for its server requests.
+fn asking(share: &str, question: &str) -> Value {
+    let mut server = echoing("legacy");
+    server["share"] = share.into();
+    server["timeouts"]["question"] = question.into();
+    json!({ "echoing": server })
+}
+
+/// Reads a server request and its cancellation. Returns the request.
+async fn taken_back(stream: &mut Channel) -> Value {
+    let question = message(stream).await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let end = message(stream).await;
+    assert_eq!(
+        (&end["method"], &end["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
+    assert!(end["params"]["reason"].is_string(), "{end}");
+    question
+}
+
+#[tokio::test]
+async fn session_receives_cancellation_of_a_server_request() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "10m")).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+        let question = taken_back(&mut stream).await;
+        asker.tell(&accepted(&question)).await.unwrap();
+        assert_eq!(text(&message(&mut stream).await), "taken back");
+        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
+        // The next server request works as usual.
+        let mut stream = begun(&mut asker, "ask", json!({})).await;
+        asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+        assert_eq!(text(&message(&mut stream).await), "Ada");
+        hosted.end().await;
+    }
+}
+
+/// The cancellation goes to the GET stream, like the request, and not to that of any call.
+#[tokio::test]
+async fn cancellation_follows_the_stream_of_the_server_request() {
+    let hosted = Hosted::to(&asking("per-client", "10m")).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let _hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
+    until_said(&mut asker, "hung", "own").await;
+    let mut standing = asker.request("GET", &[]).await.1;
+    let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+    let question = taken_back(&mut standing).await;
+    asker.tell(&accepted(&question)).await.unwrap();
+    assert_eq!(text(&message(&mut stream).await), "taken back");
+    assert_eq!(text(&asker.call("answers", json!({})).await), "[]");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn session_receives_cancellation_on_timeout() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "500ms")).await;
+        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut stream = begun(&mut asker, "ask", json!({})).await;
+        taken_back(&mut stream).await;
+        let answer = message(&mut stream).await;
+        assert!(text(&answer).contains("no response within 500ms"), "{answer}");
+        hosted.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_over_with_its_call() {
+    let hosted = Hosted::to(&asking("all", "10m")).await;
+    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut stream = begun(&mut asker, "give_up", json!({ "wait": 300 })).await;
+    taken_back(&mut stream).await;
+    assert_eq!(text(&message(&mut stream).await), "given up");
+    // A server request with a response is not cancelled.
+    let mut stream = begun(&mut asker, "ask", json!({})).await;
+    asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+    assert_eq!(text(&message(&mut stream).await), "Ada");
+    hosted.end().await;
+}
+
+#[tokio::test]
+async fn stdio_client_receives_cancellation_of_a_server_request() {
+    let mut piped = Piped::to(&asking("all", "10m")).await;
+    piped.open_offering(&json!({ "elicitation": {} })).await;
+    piped.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
+    let question = piped.read().await;
+    let end = piped.read().await;
+    assert_eq!(
+        (&end["method"], &end["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
+    assert_eq!(text(&piped.read().await), "taken back");
+    piped.end().await;
+}
+
+/// A late retry with input responses gets the result of the call.
+#[tokio::test]
+async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
+    for share in ["all", "per-client"] {
+        let hosted = Hosted::to(&asking(share, "10m")).await;
+        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let arguments = json!({ "wait": 300, "then": 700 });
+        let state = state_of(&asker.call("take_back", arguments.clone()).await);
+        // The client gets another dedicated process while the first one waits for it.
+        until_said(&mut asker, "hung", "taken back").await;
+        let going_on = go_on_with(&mut asker, ("take_back", arguments), &state);
+        let answer = timeout(Duration::from_secs(30), going_on).await.expect("an answer");
+        assert_eq!(text(&answer), "taken back");
+        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
+        hosted.end().await;
+    }
+}
+
+/// Regression: the response reached the server, and its result was returned.
+#[tokio::test]
+async fn parked_call_of_a_denied_tool_is_not_resumed() {
+    let servers = |denied: &[&str]| {
+        let mut server = echoing("legacy");
+        server["denyTools"] = json!(denied);
+        configuration(&json!({ "echoing": server }))
+    };
+    let hosted = Hosted::of(servers(&[])).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let state = state_of(&asker.call("ask", json!({})).await);
+    hosted.host.reload(servers(&["ask"]), BTreeMap::new()).await;
+    for _ in 0..2 {
+        let refused = go_on_with(&mut asker, ("ask", json!({})), &state).await;
+        assert_eq!(refused["error"]["code"], -32_602, "{refused}");
+    }
+    until_said(&mut asker, "cancelled", "asked").await;
+    hosted.end().await;
+}

@@ -1,0 +1,3 @@
+//! Shared code of the tests.
+
+pub(crate) mod file_driven_server;
