@@ -88,6 +88,12 @@ impl Config {
         self.surface
     }
 
+    /// Whether any caller may receive tools in another form than directly.
+    pub fn has_meta_tools(&self) -> bool {
+        let modes = self.bundles.values().map(|bundle| bundle.mode).chain([self.surface.mode]);
+        modes.into_iter().any(|mode| mode != ToolMode::Direct)
+    }
+
     /// Default settings of servers.
     pub fn defaults(&self) -> &ServerSettings {
         &self.defaults

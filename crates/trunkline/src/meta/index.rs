@@ -28,7 +28,7 @@ struct IndexedServer {
 }
 
 /// A tool that was found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SearchHit<'v> {
     /// The tool.
     pub entry: &'v Entry,

@@ -51,6 +51,9 @@ impl<'v> Surface<'v> {
     fn resolve_auto(&self) -> ToolMode {
         let budget =
             usize::try_from(self.view.rules().surface().token_budget).unwrap_or(usize::MAX);
+        if !self.modes().any(|mode| mode == ToolMode::Auto) {
+            return ToolMode::Direct;
+        }
         let mut tokens = 0;
         for entry in self.view.entries(ItemKind::Tool) {
             if self.view.tool_mode(&entry.server().name) == ToolMode::Auto {

@@ -248,8 +248,11 @@ impl Caller {
     /// they differ, the one that lists fewer tools applies.
     pub(crate) fn bundle_mode(&self, server: &ServerName) -> Option<ToolMode> {
         let bundles = self.limits.iter().flat_map(|limit| limit.bundles_of(server));
-        let modes: Vec<_> = bundles.map(|bundle| bundle.mode).collect();
-        [ToolMode::Meta, ToolMode::Auto, ToolMode::Direct].into_iter().find(|it| modes.contains(it))
+        bundles.map(|bundle| bundle.mode).max_by_key(|mode| match mode {
+            ToolMode::Direct => 0,
+            ToolMode::Auto => 1,
+            ToolMode::Meta => 2,
+        })
     }
 
     /// The modes of its bundles.
