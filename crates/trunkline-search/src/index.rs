@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::document::{Document, Field};
 use crate::options::Options;
+use crate::vectors::{DocumentVector, document_vector};
 use crate::vocabulary::{TermId, Vocabulary};
 
 /// Place of a document.
@@ -63,7 +64,9 @@ pub struct Entry {
     server: Arc<str>,
     name: Box<str>,
     pub(crate) server_id: u32,
-    terms: Box<[TermId]>,
+    /// Sorted.
+    pub(crate) terms: Box<[TermId]>,
+    pub(crate) vector: DocumentVector,
 }
 
 impl Entry {
@@ -183,6 +186,7 @@ impl Index {
             name: document.name.as_str().into(),
             server_id,
             terms: terms.into(),
+            vector: document_vector(document),
         }));
     }
 

@@ -8,6 +8,7 @@ mod stem;
 mod stop_words;
 mod words;
 mod document;
+mod vectors;
 mod options;
 mod vocabulary;
 mod index;

@@ -12,6 +12,9 @@ pub const MAX_QUERY_TEXTS: usize = 8;
 /// Largest number of different terms of one text that are scored; the first ones count.
 pub const MAX_QUERY_TERMS: usize = 64;
 
+/// Largest number of clauses of one text that are scored apart.
+pub const MAX_CLAUSES: usize = 8;
+
 /// Largest number of hits of one query.
 pub const MAX_HITS: usize = 100;
 

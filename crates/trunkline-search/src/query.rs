@@ -2,9 +2,12 @@
 
 use crate::index::Index;
 use crate::limits::{MAX_QUERY_BYTES, MAX_QUERY_TERMS, beginning};
+use crate::stem::stem;
+use crate::stop_words::is_stop_word;
+use crate::vectors::is_known_word;
 use crate::visible::Scope;
 use crate::vocabulary::TermId;
-use crate::words::for_each_term;
+use crate::words::for_each_word;
 
 /// Number of hits unless a query says otherwise.
 pub const DEFAULT_HITS: usize = 5;
@@ -27,6 +30,8 @@ pub struct Query<'a> {
     pub server: Option<&'a str>,
     /// Number of hits, at most [`MAX_HITS`](crate::limits::MAX_HITS).
     pub limit: usize,
+    /// Whether tools with nearly the same words count as one hit.
+    pub collapse: bool,
 }
 
 impl<'a> Query<'a> {
@@ -37,13 +42,26 @@ impl<'a> Query<'a> {
 
     /// A query with several texts.
     pub fn of(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { texts: texts.into_iter().collect(), server: None, limit: DEFAULT_HITS }
+        Self {
+            texts: texts.into_iter().collect(),
+            server: None,
+            limit: DEFAULT_HITS,
+            collapse: false,
+        }
     }
 
     /// The same query for other numbers of hits.
     #[must_use]
     pub fn with_limit(self, limit: usize) -> Self {
         Self { limit, ..self }
+    }
+
+    /// The same query, with near-duplicates as one hit: [`Hit::similar`](crate::Hit::similar).
+    ///
+    /// Several servers may have the same tool, and the same tool five times is no help.
+    #[must_use]
+    pub fn with_collapse(self) -> Self {
+        Self { collapse: true, ..self }
     }
 
     /// The same query for the tools of one server.
@@ -61,20 +79,23 @@ pub(crate) struct QueryTerm {
 }
 
 /// The terms of a text that occur in visible documents.
+///
+/// A term counts once, however often it is repeated: with repetition, recall at 5 is 3 points
+/// lower on sets of tasks with several steps, and the same on others.
 pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<QueryTerm> {
-    let mut words: Vec<(String, u32)> = Vec::new();
-    for_each_term(beginning(text, MAX_QUERY_BYTES), |term| {
-        if let Some((_, count)) = words.iter_mut().find(|(word, _)| word == term) {
-            *count += 1;
-        } else if words.len() < MAX_QUERY_TERMS {
-            words.push((term.to_owned(), 1));
+    let mut words: Vec<String> = Vec::new();
+    for_each_word(beginning(text, MAX_QUERY_BYTES), |word| {
+        if words.len() < MAX_QUERY_TERMS
+            && !is_stop_word(word)
+            && !words.iter().any(|it| it == word)
+        {
+            words.push(word.to_owned());
         }
     });
     let mut terms: Vec<QueryTerm> = Vec::with_capacity(words.len());
-    for (word, count) in words {
-        let repeated = 1.0 + (count as f32).ln();
+    for word in words {
         for (term, frequency, effect) in resolve(index, scope, &word) {
-            let weight = rarity(scope.len(), frequency) * effect * repeated;
+            let weight = rarity(scope.len(), frequency) * effect;
             match terms.iter_mut().find(|it| it.term == term) {
                 Some(known) => known.weight = known.weight.max(weight),
                 None => terms.push(QueryTerm { term, weight }),
@@ -87,11 +108,16 @@ pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<Qu
 /// The term of a word, or the terms that it may be a misspelling of, with their frequency.
 fn resolve(index: &Index, scope: Scope<'_>, word: &str) -> Vec<(TermId, usize, f32)> {
     let frequency = |term: TermId| scope.count(&index.postings[term as usize]);
-    let known = index.vocabulary.get(word).map(|term| (term, frequency(term), 1.0));
+    let stemmed = stem(word);
+    let known = index.vocabulary.get(&stemmed).map(|term| (term, frequency(term), 1.0));
     if let Some(known) = known.filter(|(_, frequency, _)| *frequency > 0) {
         return vec![known];
     }
-    let similar = index.vocabulary.similar(word);
+    // A word that no tool has is not misspelt if the language has it.
+    if is_known_word(word) {
+        return Vec::new();
+    }
+    let similar = index.vocabulary.similar(&stemmed);
     let mut found: Vec<_> = similar
         .into_iter()
         .map(|term| (term, frequency(term), CORRECTION_WEIGHT))

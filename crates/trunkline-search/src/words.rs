@@ -5,6 +5,9 @@ use crate::limits::MAX_WORD_CHARS;
 use crate::stem::stem;
 use crate::stop_words::is_stop_word;
 
+/// Shortest clause, in bytes: shorter ones are exclamations.
+const SHORTEST_CLAUSE: usize = 6;
+
 /// Scripts that are written without spaces, or with few. Pairs of neighbouring characters stand
 /// for their words.
 const UNSPACED: &[(char, char)] = &[
@@ -49,6 +52,30 @@ pub(crate) fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
             visit(&stem(word));
         }
     });
+}
+
+/// The sentences and clauses of a text, if there are several; the last ones are one if there are
+/// too many.
+///
+/// Marks end a clause only before a space, so that numbers, file names and URLs stay whole.
+pub(crate) fn clauses(text: &str, most: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, char)) = chars.next() {
+        let is_before_space = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
+        let is_end = match char {
+            '.' | ',' | ';' | ':' | '!' | '?' => is_before_space,
+            '\n' | '。' | '、' | '！' | '？' => true,
+            _ => false,
+        };
+        if is_end && parts.len() + 1 < most {
+            parts.extend(text.get(start..at).filter(|part| part.len() >= SHORTEST_CLAUSE));
+            start = at + char.len_utf8();
+        }
+    }
+    parts.extend(text.get(start..).filter(|part| part.len() >= SHORTEST_CLAUSE));
+    parts
 }
 
 fn is_apostrophe(char: char) -> bool {
@@ -145,6 +172,19 @@ mod tests {
     fn apostrophes_and_accents_do_not_split_words() {
         assert_eq!(words("user's 'café'"), ["users", "cafe"]);
         assert_eq!(words("Größe"), ["große"]);
+    }
+
+    #[test]
+    fn clauses_end_at_marks_before_a_space() {
+        let text = "Read v1.2 of a.txt, then mail it. OK? Finally: delete it";
+        let expected = ["Read v1.2 of a.txt", " then mail it", " Finally", " delete it"];
+        assert_eq!(clauses(text, 8), expected);
+        assert_eq!(
+            clauses(text, 2),
+            ["Read v1.2 of a.txt", " then mail it. OK? Finally: delete it"]
+        );
+        assert!(clauses("", 8).is_empty());
+        assert_eq!(clauses("天気を検索。予定を追加", 8).len(), 2);
     }
 
     #[test]
