@@ -87,6 +87,10 @@ fn as_text(view: &View, hits: &[SearchHit<'_>], explains: bool) -> String {
         }
         let line = signature(&view.definition(hit.entry, DescriptionStyle::AsWritten));
         let _ = writeln!(text, "{line}");
+        if !hit.similar.is_empty() {
+            let names: Vec<_> = hit.similar.iter().map(|entry| entry.exposed()).collect();
+            let _ = writeln!(text, "  similar: {}", names.join(", "));
+        }
     }
     text
 }
@@ -97,6 +101,7 @@ fn as_json(view: &View, hit: &SearchHit<'_>) -> Value {
         "name": hit.entry.exposed(),
         "server": hit.entry.server().name.as_str(),
         "score": hit.score,
+        "similar": hit.similar.iter().map(|entry| entry.exposed()).collect::<Value>(),
         "signature": signature(&definition),
     })
 }

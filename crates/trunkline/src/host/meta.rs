@@ -17,10 +17,13 @@ use crate::name::ServerName;
 use crate::view::{DescriptionStyle, View};
 
 /// Limit in bytes of the definitions of one description.
-const MAX_DESCRIBED_BYTES: usize = 256 * 1024;
+const MAX_DEFINITIONS_BYTES: usize = 256 * 1024;
 
 /// Characters of the description of a server.
 const MAX_SERVER_CHARS: usize = 160;
+
+/// Tools that are named as similar to one that was found.
+const MAX_SIMILAR: usize = 5;
 
 /// Servers that are listed.
 const MAX_SERVERS: usize = 500;
@@ -56,6 +59,15 @@ impl MetaAnswer {
             result["isError"] = true.into();
         }
         Raw::from_value(&result)
+    }
+
+    /// Names tools that are nearly the same as the one before.
+    fn show_similar(&mut self, similar: &[&Entry]) {
+        let names = similar.iter().take(MAX_SIMILAR).map(|entry| entry.exposed());
+        let names: Vec<_> = names.collect();
+        if !names.is_empty() {
+            let _ = writeln!(self.text, "  similar: {}", names.join(", "));
+        }
     }
 
     fn show(&mut self, entry: &Entry) {
@@ -125,6 +137,7 @@ impl Host {
             let mark = if is_untrusted(self, hit.entry) { "[untrusted] " } else { "" };
             let _ = writeln!(answer.text, "{mark}{}", signature(&definition));
             answer.show(hit.entry);
+            answer.show_similar(&hit.similar);
         }
         if answer.shown.is_empty() {
             answer.text = "no tool fits; try other words, or fewer".to_owned();
@@ -141,7 +154,7 @@ impl Host {
                     let definition = view.definition(entry, self.description_style());
                     let is_first = answer.text.is_empty();
                     if !is_first
-                        && answer.text.len() + definition.bytes().len() > MAX_DESCRIBED_BYTES
+                        && answer.text.len() + definition.bytes().len() > MAX_DEFINITIONS_BYTES
                     {
                         left_out += 1;
                         continue;

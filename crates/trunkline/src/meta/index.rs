@@ -34,6 +34,8 @@ pub struct SearchHit<'v> {
     pub entry: &'v Entry,
     /// Comparable within one search only.
     pub score: f32,
+    /// Tools with nearly the same words, best first.
+    pub similar: Vec<&'v Entry>,
 }
 
 impl ToolIndex {
@@ -79,10 +81,12 @@ impl ToolIndex {
             texts: search.queries.iter().map(String::as_str).collect(),
             server: search.server.as_deref(),
             limit: search.limit,
+            collapse: true,
         };
         let hits = self.index.search_visible(&query, &visible);
         let hit = |hit: trunkline_search::Hit<'_>| {
-            Some(SearchHit { entry: found(hit.document.key())?, score: hit.score })
+            let similar = hit.similar.iter().filter_map(|it| found(it.key())).collect();
+            Some(SearchHit { entry: found(hit.document.key())?, score: hit.score, similar })
         };
         hits.into_iter().filter_map(hit).collect()
     }
