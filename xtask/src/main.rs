@@ -10,6 +10,7 @@ mod peers;
 mod deny;
 mod platforms;
 mod properties;
+mod eval_search;
 mod steps;
 
 use std::env;
@@ -36,6 +37,9 @@ Commands:
   peers                   Install the third-party programs that the tests talk to
   bench [group…]          Run the benchmarks, or only some groups of them; --help lists them
     --quick               Run a few rounds only
+  eval-search             Measure the ranking of tools on labelled sets
+    --data <folder>       A folder with one folder per set: tools.jsonl and queries.jsonl
+    --limit-queries <n>   Use at most so many queries of each set, chosen by --seed <n>
   help                    Print this
 
 Environment:
@@ -46,7 +50,7 @@ Environment:
                           Fail when the code cannot be checked for macOS and Windows
 ";
 
-const COMMANDS: &[&str] = &["check", "test", "tidy", "peers", "bench", "help"];
+const COMMANDS: &[&str] = &["check", "test", "tidy", "peers", "bench", "eval-search", "help"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -76,6 +80,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "tidy" => tidy(&workspace, options),
         "peers" => peers(&workspace, options),
         "bench" => bench(&workspace, options),
+        "eval-search" => eval_search::run(options),
         word if word == "help" || is_help(word) => {
             say(HELP);
             Ok(())

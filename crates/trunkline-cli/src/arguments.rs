@@ -14,7 +14,8 @@ use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use call::{
     CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ListArguments,
-    PromptArguments, ReadArguments, RunArguments, TimeoutArguments, quoted,
+    PromptArguments, ReadArguments, RunArguments, SearchCommandArguments, TimeoutArguments,
+    TokensArguments, quoted,
 };
 
 pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
@@ -102,6 +103,8 @@ impl Command {
             Self::Tools(arguments) | Self::Resources(arguments) | Self::Prompts(arguments) => {
                 &arguments.who.run
             }
+            Self::Search(arguments) => &arguments.who.run,
+            Self::Tokens(arguments) => &arguments.who.run,
             Self::Call(arguments) => &arguments.who.run,
             Self::Read(arguments) => &arguments.who.run,
             Self::Prompt(arguments) => &arguments.who.run,
@@ -218,6 +221,27 @@ pub(crate) enum Command {
   trunkline tools --access read-only   leave out tools that declare that they write
   trunkline tools --format raw         print one definition per line")]
     Tools(ListArguments),
+
+    /// Finds tools by what they do
+    ///
+    /// Ranks the tools of all servers by their names, descriptions and parameters, as
+    /// the tool `trunkline_search` does for a model. Several short queries find more
+    /// than one long one.
+    #[command(after_help = "Examples:
+  trunkline search 'create github issue'
+  trunkline search 'read file' 'list folder' --limit 3
+  trunkline search 'send message' --server slack --explain")]
+    Search(SearchCommandArguments),
+
+    /// Counts the tokens that the tools cost a model
+    ///
+    /// Counts the definitions in the vocabulary o200k_base, per server, directly and in
+    /// meta mode.
+    #[command(after_help = "Examples:
+  trunkline tokens                 per server
+  trunkline tokens --tools         also per tool
+  trunkline tokens --format json   for a program")]
+    Tokens(TokensArguments),
 
     /// Sends one `tools/call`, and prints the result
     ///

@@ -6,6 +6,8 @@ mod schema;
 mod completions;
 mod status;
 mod tools;
+mod search;
+mod tokens;
 mod call;
 mod resources;
 mod read;
@@ -41,6 +43,8 @@ pub(crate) fn run(
         Command::Config => config::run(settings, environment, terminal),
         Command::Status(arguments) => status::run(&arguments, settings, environment, terminal),
         Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),
+        Command::Search(arguments) => search::run(&arguments, settings, environment, terminal),
+        Command::Tokens(arguments) => tokens::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
         Command::Resources(arguments) => {
             resources::run(&arguments, settings, environment, terminal)

@@ -8,6 +8,7 @@ pub(crate) mod parked;
 pub(crate) mod state_codec;
 pub(crate) mod arguments_digest;
 pub(crate) mod tool_revisions;
+pub(crate) mod shown_tools;
 pub(crate) mod session;
 pub(crate) mod caller;
 pub(crate) mod call_handler;

@@ -8,6 +8,7 @@ pub(crate) mod list_cache;
 pub(crate) mod gateway;
 pub(crate) mod list_pages;
 pub(crate) mod list;
+pub(crate) mod meta_tools;
 pub(crate) mod discover;
 pub(crate) mod route_fallback;
 pub(crate) mod in_flight;

@@ -77,10 +77,11 @@ pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect, unserved_bundles};
 pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
 pub use model::{
-    Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, BundleMode, Config,
-    ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, ListLocations, Naming, Origin,
-    Protocol, Provenance, Remote, RemoteTransport, Restart, RuleLocations, Server, ServerSettings,
-    Share, StartPolicy, Stdio, Timeouts, ToolLists, Transport, Trust, UnknownKey, UriStyle,
+    Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, Config, ConsentHold,
+    ConsentHoldReason, FileOrigin, FileReach, FoundBy, ListLocations, Naming, Origin, Protocol,
+    Provenance, Remote, RemoteTransport, Restart, RuleLocations, Server, ServerSettings, Share,
+    StartPolicy, Stdio, Timeouts, ToolLists, ToolMode, ToolSurface, Transport, Trust, UnknownKey,
+    UriStyle,
 };
 pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};

@@ -45,6 +45,7 @@ mod close;
 mod status;
 mod caller;
 mod tool;
+mod meta;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -59,6 +60,8 @@ use self::catalog_task::{CatalogTask, RefreshHandle};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
+pub use self::meta::MetaAnswer;
+use self::meta::SearchIndex;
 pub use self::options::HostOptions;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 pub use self::status::{ServerCondition, ServerStatus};
@@ -150,6 +153,7 @@ struct HostShared {
     diagnostics: Vec<Diagnostic>,
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
+    search: SearchIndex,
 }
 
 /// A configuration with its agents, including those in files, and its diagnostics.
@@ -201,6 +205,7 @@ impl Host {
             gateways,
             diagnostics,
             connections,
+            search: SearchIndex::default(),
         };
         Self { shared: Arc::new(shared) }
     }

@@ -52,6 +52,7 @@ pub mod catalog;
 pub mod policy;
 pub mod view;
 pub mod content;
+pub mod meta;
 
 pub mod call;
 #[cfg(feature = "env")]

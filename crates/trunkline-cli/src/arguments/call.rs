@@ -107,6 +107,40 @@ pub(crate) struct ListArguments {
     pub(crate) who: CallerArguments,
 }
 
+/// Arguments of `search`.
+#[derive(Debug, Args)]
+pub(crate) struct SearchCommandArguments {
+    /// What the tool should do; each argument is one query
+    #[arg(required = true, value_name = "QUERY")]
+    pub(crate) queries: Vec<String>,
+
+    /// Searches only the tools of this server
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    /// Number of results, 1 to 50
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub(crate) limit: u8,
+
+    /// Prints the score of each result
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// Arguments of `tokens`.
+#[derive(Debug, Args)]
+pub(crate) struct TokensArguments {
+    /// Lists every tool, too
+    #[arg(long)]
+    pub(crate) tools: bool,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
 /// The time limit of a command, and the directory for files.
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArguments {

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::interval;
-use trunkline::host::Host;
+use trunkline::catalog::Catalog;
+use trunkline::host::{Host, WeakHost};
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::view::View;
@@ -16,6 +18,7 @@ use crate::changes::{ChangeHub, LogSink, TaskGuard};
 use crate::client::arguments_digest::ArgumentsHasher;
 use crate::client::caller::Caller;
 use crate::client::parked::ParkedCalls;
+use crate::client::shown_tools::ShownTools;
 use crate::client::state_codec::StateCodec;
 use crate::client::tool_revisions::{LastLists, ToolRevisions};
 use crate::options::Limits;
@@ -36,10 +39,11 @@ pub(crate) struct Gateway {
     pub(crate) dedicated_calls: Arc<DedicatedCalls>,
     pub(crate) changes: ChangeHub,
     /// Tasks that end with the gateway: a host may outlive many gateways, one per pair of streams.
-    _tasks: [TaskGuard; 2],
+    _tasks: [TaskGuard; 3],
     pub(crate) recent: Arc<ActiveCalls>,
     pub(crate) tool_revisions: ToolRevisions,
     pub(crate) last_lists: LastLists,
+    pub(crate) shown_tools: ShownTools,
     /// When failed servers were last retried.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
     pub(crate) pages: ListCache,
@@ -53,7 +57,11 @@ impl Gateway {
         let (changes, following) = ChangeHub::of(&host, log_sink(&recent));
         Arc::new_cyclic(|gateway| Self {
             changes,
-            _tasks: [following, TaskGuard::of(&tokio::spawn(sweep(gateway.clone())))],
+            _tasks: [
+                following,
+                TaskGuard::of(&tokio::spawn(sweep(gateway.clone()))),
+                TaskGuard::of(&tokio::spawn(index_changes(host.downgrade(), host.watch_catalog()))),
+            ],
             recent,
             host,
             codec: StateCodec::new(),
@@ -62,6 +70,7 @@ impl Gateway {
             dedicated_calls: Arc::default(),
             tool_revisions: ToolRevisions::default(),
             last_lists: LastLists::default(),
+            shown_tools: ShownTools::default(),
             tried: Mutex::default(),
             pages: ListCache::default(),
         })
@@ -82,6 +91,21 @@ async fn sweep(gateway: Weak<Gateway>) {
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked.sweep(Instant::now());
         gateway.host.close_idle().await;
+    }
+}
+
+/// Keeps the search index up to date, so that a search does not have to wait for it.
+async fn index_changes(host: WeakHost, mut catalog: watch::Receiver<Arc<Catalog>>) {
+    loop {
+        let newest = Arc::clone(&catalog.borrow_and_update());
+        let Some(host) = host.upgrade() else { return };
+        if host.config().has_meta_tools() {
+            host.tool_index(&newest).await;
+        }
+        drop(host);
+        if catalog.changed().await.is_err() {
+            return;
+        }
     }
 }
 

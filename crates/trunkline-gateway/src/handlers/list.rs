@@ -57,7 +57,7 @@ impl Gateway {
         Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
     }
 
-    fn tool_revision(&self) -> u64 {
+    pub(crate) fn tool_revision(&self) -> u64 {
         self.tool_revisions.newest(|| self.host.catalog())
     }
 
@@ -78,11 +78,19 @@ impl Gateway {
     pub(crate) fn require_unchanged<'v>(
         &self,
         caller: &Caller,
+        is_meta: bool,
         found: ResolvedRequest<'v>,
     ) -> Result<ResolvedRequest<'v>, CallError> {
         let entry = found.entry();
         if entry.kind() != ItemKind::Tool {
             return Ok(found);
+        }
+        match self.is_as_meta_tool_showed(caller, entry) {
+            Some(true) => return Ok(found),
+            Some(false) => return Err(CallError::changed(entry)),
+            // A client that calls through a meta tool need not have searched before.
+            None if is_meta => return Ok(found),
+            None => {}
         }
         let shown = match &caller.session {
             Some(session) => session.shown(),

@@ -3,6 +3,7 @@
 use trunkline::catalog::Entry;
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
+use trunkline::meta::MetaTool;
 use trunkline::view::View;
 
 use crate::client::state_codec::{SealContext, StateCodec};
@@ -30,7 +31,12 @@ impl<'v> ListPageBody<'v> {
     ) -> Self {
         let (mut definitions, mut bytes, mut last) = (Vec::new(), 0, None);
         let is_before = |entry: &&Entry| after.is_some_and(|after| entry.exposed() <= after);
-        for entry in view.entries(kind).skip_while(is_before) {
+        let surface = (kind == ItemKind::Tool).then(|| view.surface());
+        if after.is_none() && surface.is_some_and(|surface| surface.has_meta_tools()) {
+            definitions.extend(MetaTool::ALL.iter().map(|tool| tool.definition().clone()));
+        }
+        let is_listed = |entry: &&Entry| surface.is_none_or(|surface| surface.is_direct(entry));
+        for entry in view.entries(kind).skip_while(is_before).filter(is_listed) {
             let definition = define(entry);
             bytes += definition.bytes().len() + 1;
             if last.is_some() && bytes > MAX_PAGE_BYTES {

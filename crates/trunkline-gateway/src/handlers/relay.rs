@@ -77,7 +77,8 @@ impl Gateway {
         match self.host.find(&view, relay_method, &sent) {
             found if may_exist_after_refresh(&found) => {}
             found => {
-                let found = found.and_then(|it| self.require_unchanged(&handler.caller, it));
+                let found = found
+                    .and_then(|it| self.require_unchanged(&handler.caller, incoming.is_meta, it));
                 require_param_headers(&incoming, &found)?;
                 return self.relay_resolved(handler, &view, request, found).await;
             }
@@ -86,7 +87,8 @@ impl Gateway {
         let look = self.view_after_refresh(&handler.caller, &view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relay_method, &sent);
-        let found = found.and_then(|it| self.require_unchanged(&handler.caller, it));
+        let found =
+            found.and_then(|it| self.require_unchanged(&handler.caller, incoming.is_meta, it));
         require_param_headers(&incoming, &found)?;
         Box::pin(self.relay_resolved(handler, &view, request, found)).await
     }

@@ -37,6 +37,7 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
         token = Empty,
         name = Empty,
         uri = Empty,
+        target = Empty,
         server = Empty,
     );
     if span.is_disabled() {
@@ -54,6 +55,11 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
         _ => {}
     }
     span
+}
+
+/// Adds the tool that a meta tool calls to the span of the request.
+pub(crate) fn record_target(name: &str) {
+    Span::current().record("target", &*cut(name));
 }
 
 /// Adds the server of a request to its span.

@@ -31,6 +31,8 @@ pub(crate) struct IncomingRequest {
     subject: Option<Raw>,
     /// The processes it has come through.
     pub(crate) path: RequestPath,
+    /// Whether a meta tool names the tool to call.
+    pub(crate) is_meta: bool,
     /// The part of a byte budget that its body holds.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
@@ -59,13 +61,22 @@ impl IncomingRequest {
         };
         let (said, headers, reservation) = (RequestMeta::of(said), None, None);
         let path = RequestPath::default();
-        Self { id, method, params, said, state, headers, subject, path, reservation }
+        let is_meta = false;
+        Self { id, method, params, said, state, headers, subject, path, is_meta, reservation }
     }
 
     /// The same request with another `requestState`.
     pub(crate) fn with_state(self, state: &str) -> Self {
         let state = Raw::from_string(state);
         Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+    }
+
+    /// The call that a meta tool names. The client repeated no arguments in headers, because it
+    /// knows only the schema of the meta tool.
+    pub(crate) fn with_call(self, name: &Raw, arguments: Option<&Raw>) -> Self {
+        let params = self.params.without("arguments").with("name", name);
+        let params = arguments.map_or_else(|| params.clone(), |it| params.with("arguments", it));
+        Self { params, subject: Some(name.clone()), headers: None, is_meta: true, ..self }
     }
 
     /// The same request, holding a part of a byte budget.

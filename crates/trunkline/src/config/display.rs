@@ -46,6 +46,8 @@ impl Config {
             "disabledBundles": self.disabled_bundles.iter().map(BundleName::as_str).collect::<Vec<_>>(),
             "agents": agents.collect::<Map<_, _>>(),
             "agentFiles": self.agents.files.iter().map(|it| redact::name(it)).collect::<Vec<_>>(),
+            "mode": self.surface.mode.as_str(),
+            "tokenBudget": self.surface.token_budget,
             "naming": {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,

@@ -2,7 +2,7 @@
 //! supports. Starts nothing.
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::model::{Bundle, BundleMode, Config, Server, Transport};
+use super::model::{Bundle, Config, Server, ToolMode, Transport};
 use super::resolve::{
     ResolvedStdio, ResolvedTransport, Resolver, expand_references, unknown_provider,
 };
@@ -27,8 +27,8 @@ pub trait Inspector: Resolver {
     }
 
     /// Whether the host serves bundles in a mode.
-    fn serves(&self, mode: BundleMode) -> bool {
-        mode == BundleMode::Direct
+    fn serves(&self, mode: ToolMode) -> bool {
+        mode == ToolMode::Direct
     }
 
     /// The longest message that a server can send, in bytes, which limits every result.

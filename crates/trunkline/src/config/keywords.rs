@@ -91,12 +91,15 @@ words! {
 }
 
 words! {
-    /// The form in which a model receives the tools of a bundle (BUN-3).
-    pub enum BundleMode, "a bundle mode" {
+    /// The form in which a model receives tools (BUN-3).
+    pub enum ToolMode, "a mode" {
         /// The model receives each tool.
         Direct = "direct",
         /// The model receives a small fixed set of tools to search, describe and call.
         Meta = "meta",
+        /// The model receives each tool while all of them fit into the token budget, and the fixed
+        /// set otherwise.
+        Auto = "auto",
     }
 }
 

@@ -81,6 +81,7 @@ impl Merger {
         self.unreadable_settings.retain(|it| !is_replaced(it));
         self.unreadable_settings.extend(layer.unreadable_settings);
         layer.naming.apply(&mut self.config.naming);
+        layer.surface.apply(&mut self.config.surface);
         layer.behaviour.apply(&mut self.config.defaults);
         let place = &mut self.config.max_result_place;
         *place = layer.max_result_place.or(place.take());

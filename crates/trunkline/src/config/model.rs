@@ -7,7 +7,7 @@ use std::time::Duration;
 pub use super::agent::{Agent, AgentPattern, Agents};
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
-pub use super::keywords::{Access, BundleMode, Protocol, Share, StartPolicy, Trust, UriStyle};
+pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust, UriStyle};
 pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, Origin};
 use super::secret::Secret;
 use super::source::Location;
@@ -24,6 +24,7 @@ pub struct Config {
     pub(crate) disabled_bundles: Vec<BundleName>,
     pub(crate) agents: Agents,
     pub(crate) naming: Naming,
+    pub(crate) surface: ToolSurface,
     pub(crate) defaults: ServerSettings,
     /// The location of `maxResultBytes` for all servers, if a layer sets it.
     pub(crate) max_result_place: Option<Location>,
@@ -82,6 +83,17 @@ impl Config {
     /// Settings for exposed names.
     pub fn naming(&self) -> &Naming {
         &self.naming
+    }
+
+    /// The form in which models receive tools.
+    pub fn tool_surface(&self) -> ToolSurface {
+        self.surface
+    }
+
+    /// Whether any caller may receive tools in another form than directly.
+    pub fn has_meta_tools(&self) -> bool {
+        let modes = self.bundles.values().map(|bundle| bundle.mode).chain([self.surface.mode]);
+        modes.into_iter().any(|mode| mode != ToolMode::Direct)
     }
 
     /// Default settings of servers.
@@ -263,13 +275,28 @@ pub struct Bundle {
     /// The server.
     pub server: ServerName,
     /// The form in which a model receives the tools.
-    pub mode: BundleMode,
+    pub mode: ToolMode,
     /// The selected tools.
     pub tools: ToolLists,
     /// Locations of its lists.
     pub places: ListLocations,
     /// Location of its definition.
     pub location: Location,
+}
+
+/// The form in which models receive the tools of a scope without bundles (BUN-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolSurface {
+    /// The mode; bundles have their own.
+    pub mode: ToolMode,
+    /// Tokens of the definitions that `auto` lists directly.
+    pub token_budget: u32,
+}
+
+impl Default for ToolSurface {
+    fn default() -> Self {
+        Self { mode: ToolMode::Direct, token_budget: 10_000 }
+    }
 }
 
 /// Rules for exposed names (TOOL-1, TOOL-2, TOOL-3).

@@ -2,7 +2,7 @@
 
 use super::decode::{AnyValue, NamedValues, WithSpan, written};
 use super::keywords::{
-    Access, BundleMode, Protocol, RestartRule, Share, StartPolicy, TransportKeyword, UriStyle,
+    Access, Protocol, RestartRule, Share, StartPolicy, ToolMode, TransportKeyword, UriStyle,
 };
 use super::units::{Count, PositiveDuration, RawNumber, WrittenDuration, WrittenSize};
 
@@ -176,7 +176,7 @@ written! {
         /// Name of the server.
         server: Box<str> = "serverId",
         /// How the tools are presented to the model. Default: `direct`.
-        mode: BundleMode = "mode",
+        mode: ToolMode = "mode",
         /// Tools in the bundle, by the server's own names. Default: all.
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
@@ -240,6 +240,10 @@ written! {
         agents: AgentsEntry = "agents",
         /// Rules for exposed names.
         naming: NamingEntry = "naming",
+        /// How the tools of a scope without bundles are presented to the model. Default: `direct`.
+        mode: ToolMode = "mode",
+        /// Estimated tokens of definitions that mode `auto` lists directly. Default: 10000.
+        token_budget: Count = "tokenBudget",
         /// Short form of `naming.separator`.
         separator: Separator = "separator",
         /// Tools that are visible, by their annotations. Default: `read-write`.

@@ -35,7 +35,7 @@ pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
-pub(crate) use settings::{NamingLayer, ServerSettingsLayer};
+pub(crate) use settings::{NamingLayer, ServerSettingsLayer, SurfaceLayer};
 pub(crate) use transport::usable_url;
 
 /// One layer, validated as far as possible without the others.
@@ -48,6 +48,7 @@ pub(crate) struct Layer {
     pub(crate) agents: Option<Agents>,
     pub(crate) unreadable: UnreadableParts,
     pub(crate) naming: NamingLayer,
+    pub(crate) surface: SurfaceLayer,
     pub(crate) behaviour: ServerSettingsLayer,
     /// Settings for all servers that cannot be decoded.
     pub(crate) unreadable_settings: Vec<UnreadableSetting>,
@@ -70,6 +71,7 @@ impl Layer {
             agents: None,
             unreadable: UnreadableParts::ALL,
             naming: NamingLayer::default(),
+            surface: SurfaceLayer::default(),
             behaviour,
             unreadable_settings: Vec::new(),
             access_place: None,
@@ -154,6 +156,7 @@ impl LayerReader<'_, '_> {
             agents: self.agents(root, &file, &containers),
             unreadable: self.unreadable_parts(root, &containers),
             naming,
+            surface: SurfaceLayer::of_file(&file),
             behaviour,
             access_place,
             max_result_place,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::rules::{AgentRules, BundleRules, Rules};
 use super::toggles::{Toggle, Toggles};
-use crate::config::{Access, Agent, AgentPattern, Suggestions};
+use crate::config::{Access, Agent, AgentPattern, Suggestions, ToolMode};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// A caller, by the names of its agent and bundles.
@@ -242,6 +242,22 @@ impl Caller {
     pub fn may_have(&self, server: &ServerName, prefix: &str) -> bool {
         self.switches.get(server) == Toggle::On
             && self.limits.iter().all(|limit| limit.could_have(server, prefix))
+    }
+
+    /// The mode that its bundles give to the tools of a server; `None` if they decide nothing. If
+    /// they differ, the one that lists fewer tools applies.
+    pub(crate) fn bundle_mode(&self, server: &ServerName) -> Option<ToolMode> {
+        let bundles = self.limits.iter().flat_map(|limit| limit.bundles_of(server));
+        bundles.map(|bundle| bundle.mode).max_by_key(|mode| match mode {
+            ToolMode::Direct => 0,
+            ToolMode::Auto => 1,
+            ToolMode::Meta => 2,
+        })
+    }
+
+    /// The modes of its bundles.
+    pub(crate) fn bundle_modes(&self) -> impl Iterator<Item = ToolMode> {
+        self.limits.iter().flat_map(|limit| &limit.bundles).map(|bundle| bundle.mode)
     }
 
     /// How much the caller learns about hidden items.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::lists::{NameList, UnreadableEntry};
 use crate::catalog::Entry;
 use crate::config::{
-    Access, Agent, Bundle, Config, ListLocations, Location, RuleLocations, Server, ToolLists, Trust,
+    Access, Agent, Bundle, Config, ListLocations, Location, RuleLocations, Server, ToolLists,
+    ToolMode, ToolSurface, Trust,
 };
 use crate::name::{AgentName, BundleName, CharacterPairs, NamePattern, ServerName};
 
@@ -17,6 +18,7 @@ pub struct Rules {
     bundles: BTreeMap<BundleName, Arc<BundleRules>>,
     disabled_bundles: BTreeSet<BundleName>,
     agents: BTreeMap<AgentName, Arc<AgentRules>>,
+    surface: ToolSurface,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +45,7 @@ pub(super) struct Lists {
 pub(super) struct BundleRules {
     pub(super) name: BundleName,
     pub(super) server: ServerName,
+    pub(super) mode: ToolMode,
     pub(super) lists: Lists,
     pub(super) location: Location,
 }
@@ -73,6 +76,7 @@ impl Rules {
             bundles: config.bundles().map(bundle).collect(),
             disabled_bundles: config.disabled_bundles().iter().cloned().collect(),
             agents: agents.into_iter().map(agent).collect(),
+            surface: config.tool_surface(),
         }
     }
 
@@ -101,6 +105,11 @@ impl Rules {
     /// An agent and its name, by its name.
     pub fn agent(&self, name: &str) -> Option<(&AgentName, &Agent)> {
         self.agents.get(name).map(|rules| (&rules.name, &rules.agent))
+    }
+
+    /// The form in which models receive tools where bundles do not decide.
+    pub(crate) fn surface(&self) -> ToolSurface {
+        self.surface
     }
 
     /// The names of all bundles.
@@ -143,6 +152,7 @@ impl BundleRules {
         Self {
             name: name.clone(),
             server: bundle.server.clone(),
+            mode: bundle.mode,
             lists: Lists::of(&bundle.tools, &bundle.places),
             location: bundle.location.clone(),
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use trunkline::config::{
-    self, Access, Backoff, BundleMode, Config, LoadedConfig, RemoteTransport, Restart, Server,
-    Severity, StartPolicy, Stdio, Transport, Trust,
+    self, Access, Backoff, Config, LoadedConfig, RemoteTransport, Restart, Server, Severity,
+    StartPolicy, Stdio, ToolMode, Transport, Trust,
 };
 use trunkline_testkit::samples::{self, Sample};
 
@@ -82,7 +82,7 @@ fn toolloop() {
     assert_eq!(remote(repo).0, RemoteTransport::Streamable);
     let (name, bundle) = config.bundles().next().unwrap();
     assert_eq!((name.as_str(), bundle.server.as_str()), ("repoRead", "repo"));
-    assert_eq!(bundle.mode, BundleMode::Direct);
+    assert_eq!(bundle.mode, ToolMode::Direct);
     assert_eq!(bundle.tools.allow, Some(vec!["readFile".into(), "search".into()]));
 }
 

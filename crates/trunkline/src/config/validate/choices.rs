@@ -8,7 +8,7 @@ use super::{LayerReader, list_places, patterns, tool_lists};
 use crate::config::decode::{ErrorPlaces, NamedValues, WithSpan};
 use crate::config::diagnostic::Code;
 use crate::config::jsonc::{Node, ObjectMember};
-use crate::config::model::{Agent, Agents, BundleMode, ListLocations, ToolLists};
+use crate::config::model::{Agent, Agents, ListLocations, ToolLists, ToolMode};
 use crate::config::raw::{AgentEntry, AgentsEntry, BundleEntry, FileEntry};
 use crate::config::source::{Location, Span};
 use crate::name::{AgentName, BundleName};
@@ -24,7 +24,7 @@ pub(crate) enum BundleDraft {
 /// A bundle whose server is not yet known to exist.
 pub(crate) struct WholeBundle {
     pub(crate) server: WithSpan<Box<str>>,
-    pub(crate) mode: BundleMode,
+    pub(crate) mode: ToolMode,
     pub(crate) tools: ToolLists,
     pub(crate) places: ListLocations,
     pub(crate) location: Location,
@@ -73,7 +73,7 @@ impl LayerReader<'_, '_> {
         Some(WholeBundle {
             server_location: self.decoder.location(server.span),
             server: server.clone(),
-            mode: entry.value.mode.as_ref().map_or(BundleMode::Direct, |mode| mode.value),
+            mode: entry.value.mode.as_ref().map_or(ToolMode::Direct, |mode| mode.value),
             tools: tool_lists(lists.0, lists.1),
             places: list_places(lists.0, lists.1, self.decoder),
             location: self.decoder.location(key),

@@ -8,7 +8,7 @@ use crate::config::inherit::InheritEnv;
 use crate::config::keywords::RestartRule;
 use crate::config::model::{
     Access, Backoff, Naming, Protocol, Restart, ServerSettings, Share, StartPolicy, Timeouts,
-    UriStyle,
+    ToolMode, ToolSurface, UriStyle,
 };
 use crate::config::raw::{
     FileEntry, RestartEntry, ServerEntry, ShareEntry, StartupRequestEntry, TimeoutsEntry,
@@ -260,6 +260,27 @@ fn not_applied(file: &FileEntry, decoder: &mut Decoder<'_>) {
     if let Some(written) = &file.sandbox {
         let message = "`sandbox` is not applied: servers run with your own permissions";
         decoder.push(decoder.warning(Code::NotApplied, written.key, message));
+    }
+}
+
+/// The settings of the tool surface that a layer changes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SurfaceLayer {
+    mode: Option<ToolMode>,
+    token_budget: Option<u32>,
+}
+
+impl SurfaceLayer {
+    pub(super) fn of_file(file: &FileEntry) -> Self {
+        Self {
+            mode: file.mode.as_ref().map(|written| written.value),
+            token_budget: file.token_budget.as_ref().map(|written| written.value.0),
+        }
+    }
+
+    pub(crate) fn apply(self, to: &mut ToolSurface) {
+        change(&mut to.mode, self.mode);
+        change(&mut to.token_budget, self.token_budget);
     }
 }
 

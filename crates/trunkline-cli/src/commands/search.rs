@@ -1,0 +1,107 @@
+//! `trunkline search`: finds tools by what they do, as the meta tool `trunkline_search` does.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use trunkline::catalog::ItemKind;
+use trunkline::message::Raw;
+use trunkline::meta::{SearchArguments, SearchHit, signature};
+use trunkline::view::{DescriptionStyle, View};
+
+use crate::arguments::{Format, SearchCommandArguments};
+use crate::environment::ProcessEnv;
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
+use crate::output::exit::{Failure, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+
+pub(crate) fn run(
+    arguments: &SearchCommandArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    let problems = ProblemDetail::Shown;
+    with_host(problems, settings, environment, terminal, async |hosted, terminal| {
+        let view = hosted.view_with_warnings(&who, terminal)?;
+        let failures = listed(arguments, hosted, &view, terminal).await?;
+        let view = hosted.view(&who)?;
+        let search = SearchArguments {
+            queries: arguments.queries.clone(),
+            server: arguments.server.clone(),
+            limit: arguments.limit.into(),
+        };
+        let hits = hosted.host.search_tools(&view, &search).await;
+        let text = match settings.format {
+            Format::Text => as_text(&view, &hits, arguments.explain),
+            Format::Json => report::indented(&Raw::from_value(&json!({
+                "tools": hits.iter().map(|hit| as_json(&view, hit)).collect::<Value>(),
+                "failures": failures.iter().map(Failure::as_json).collect::<Value>(),
+            }))),
+            Format::Raw => {
+                let line = |hit: &SearchHit<'_>| format!("{}\n", definition(&view, hit));
+                hits.iter().map(line).collect()
+            }
+        };
+        terminal.print(&text)?;
+        if hits.is_empty() {
+            terminal.tell("no tool fits; try other words, or `trunkline tools`\n");
+        }
+        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
+        Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
+    })
+}
+
+/// Lists the tools of the servers to search, from the cache where possible.
+async fn listed(
+    arguments: &SearchCommandArguments,
+    hosted: &CommandHost,
+    view: &View,
+    terminal: &mut Terminal,
+) -> Result<Vec<Failure>> {
+    let kinds = &[ItemKind::Tool];
+    let mut servers = match &arguments.server {
+        Some(name) => vec![hosted.find(name)?],
+        None => hosted.holders(view),
+    };
+    let cached = hosted.cached(&servers, kinds);
+    servers.retain(|server| !cached.contains(server));
+    let unavailable = hosted.refresh(&servers, kinds, terminal).await;
+    Ok(unavailable.iter().map(Failure::unavailable).collect())
+}
+
+fn definition(view: &View, hit: &SearchHit<'_>) -> String {
+    view.definition(hit.entry, DescriptionStyle::AsWritten).text().to_owned()
+}
+
+fn as_text(view: &View, hits: &[SearchHit<'_>], explains: bool) -> String {
+    let mut text = String::new();
+    for hit in hits {
+        if explains {
+            let _ = write!(text, "{:.3}  ", hit.score);
+        }
+        let line = signature(&view.definition(hit.entry, DescriptionStyle::AsWritten));
+        let _ = writeln!(text, "{line}");
+        if !hit.similar.is_empty() {
+            let names: Vec<_> = hit.similar.iter().map(|entry| entry.exposed()).collect();
+            let _ = writeln!(text, "  similar: {}", names.join(", "));
+        }
+    }
+    text
+}
+
+fn as_json(view: &View, hit: &SearchHit<'_>) -> Value {
+    let definition = view.definition(hit.entry, DescriptionStyle::AsWritten);
+    json!({
+        "name": hit.entry.exposed(),
+        "server": hit.entry.server().name.as_str(),
+        "score": hit.score,
+        "similar": hit.similar.iter().map(|entry| entry.exposed()).collect::<Value>(),
+        "signature": signature(&definition),
+    })
+}

@@ -1,0 +1,136 @@
+//! `trunkline tokens`: what the definitions of tools cost a model, directly and in meta mode.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use trunkline::catalog::{Entry, ItemKind};
+use trunkline::message::Raw;
+use trunkline::meta::MetaTool;
+use trunkline::view::View;
+
+use crate::arguments::{Format, TokensArguments};
+use crate::environment::ProcessEnv;
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{ProblemDetail, with_host};
+use crate::output::exit::{Failure, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+
+/// The tokens of one tool.
+struct ToolCost {
+    name: String,
+    tokens: usize,
+}
+
+/// The tokens of a view's tools.
+struct Costs {
+    servers: BTreeMap<String, Vec<ToolCost>>,
+    meta: usize,
+    /// What the model receives as configured.
+    configured: usize,
+}
+
+pub(crate) fn run(
+    arguments: &TokensArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    let problems = ProblemDetail::Shown;
+    with_host(problems, settings, environment, terminal, async |hosted, terminal| {
+        let view = hosted.view_with_warnings(&who, terminal)?;
+        let mut servers = hosted.holders(&view);
+        let cached = hosted.cached(&servers, &[ItemKind::Tool]);
+        servers.retain(|server| !cached.contains(server));
+        let unavailable = hosted.refresh(&servers, &[ItemKind::Tool], terminal).await;
+        let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
+        let view = hosted.view(&who)?;
+        let costs =
+            Costs::of(&view, |entry| view.definition(entry, hosted.host.description_style()));
+        match settings.format {
+            Format::Text => terminal.print(&costs.as_text(arguments.tools))?,
+            Format::Json | Format::Raw => {
+                let mut json = costs.as_json();
+                json["failures"] = failures.iter().map(Failure::as_json).collect();
+                terminal.print(&report::indented(&Raw::from_value(&json)))?;
+            }
+        }
+        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
+        Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
+    })
+}
+
+/// Tokens of a text, in the vocabulary `o200k_base`. Other models differ by a few percent.
+fn count(text: &str) -> usize {
+    bpe_openai::o200k_base().count(text)
+}
+
+impl Costs {
+    fn of(view: &View, define: impl Fn(&Entry) -> Raw) -> Self {
+        let meta = MetaTool::ALL.iter().map(|tool| count(tool.definition().text())).sum();
+        let surface = view.surface();
+        let mut configured = if surface.has_meta_tools() { meta } else { 0 };
+        let mut servers: BTreeMap<String, Vec<ToolCost>> = BTreeMap::new();
+        for entry in view.entries(ItemKind::Tool) {
+            let tokens = count(define(entry).text());
+            configured += if surface.is_direct(entry) { tokens } else { 0 };
+            let tool = ToolCost { name: entry.exposed().to_owned(), tokens };
+            servers.entry(entry.server().name.to_string()).or_default().push(tool);
+        }
+        for tools in servers.values_mut() {
+            tools.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.name.cmp(&b.name)));
+        }
+        Self { servers, meta, configured }
+    }
+
+    fn direct(&self) -> usize {
+        self.servers.values().flatten().map(|tool| tool.tokens).sum()
+    }
+
+    fn as_text(&self, shows_tools: bool) -> String {
+        let mut rows = vec![["server".to_owned(), "tools".to_owned(), "tokens".to_owned()]];
+        for (server, tools) in &self.servers {
+            let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
+            rows.push([server.clone(), tools.len().to_string(), tokens.to_string()]);
+            for tool in tools.iter().filter(|_| shows_tools) {
+                rows.push([format!("  {}", tool.name), String::new(), tool.tokens.to_string()]);
+            }
+        }
+        let widths = [0, 1, 2].map(|column| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        });
+        let mut text = String::new();
+        for [name, tools, tokens] in &rows {
+            let [first, second, third] = widths;
+            let _ = writeln!(text, "{name:first$}  {tools:>second$}  {tokens:>third$}");
+        }
+        let direct = self.direct();
+        let _ = writeln!(text, "\ndirect mode  {direct} tokens in every conversation");
+        let _ = writeln!(text, "meta mode    {} tokens, and about 200 per search", self.meta);
+        let _ = writeln!(text, "configured   {} tokens", self.configured);
+        text
+    }
+
+    fn as_json(&self) -> Value {
+        let servers: BTreeMap<_, _> = self
+            .servers
+            .iter()
+            .map(|(server, tools)| {
+                let tools: BTreeMap<_, _> = tools.iter().map(|it| (&it.name, it.tokens)).collect();
+                (server, tools)
+            })
+            .collect();
+        json!({
+            "vocabulary": "o200k_base",
+            "servers": servers,
+            "direct": self.direct(),
+            "meta": self.meta,
+            "configured": self.configured,
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! Definitions of tools that meta tools have shown to clients, so that a tool that has changed
+//! since is not called.
+//!
+//! A search shows a few tools at a time, so the revision of a list does not tell what a client has
+//! seen: here each definition counts.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use trunkline::catalog::DefinitionDigest;
+use trunkline::principal::{ClientId, Evictable, FairShare, Principal};
+
+/// Tools that are remembered for one client. Above this all of them are forgotten.
+const MAX_SHOWN_TOOLS: usize = 1_000;
+
+/// Clients that are remembered. Above this, one of the principal with most is forgotten.
+const MAX_SHOWN_CLIENTS: usize = 1_024;
+
+/// The definitions that clients were shown.
+#[derive(Default)]
+pub(crate) struct ShownTools {
+    state: Mutex<ShownTable>,
+}
+
+#[derive(Default)]
+struct ShownTable {
+    /// The number of answers so far.
+    count: u64,
+    clients: HashMap<ClientId, ShownClient>,
+    /// The oldest catalog revision that a forgotten client may have been shown.
+    forgotten: Option<u64>,
+}
+
+struct ShownClient {
+    owner: Principal,
+    tools: HashMap<Box<str>, DefinitionDigest>,
+    /// The catalog revision of its first answer.
+    first: u64,
+    /// The catalog revision of forgotten answers.
+    forgotten: Option<u64>,
+    last_use: u64,
+}
+
+impl Evictable for ShownClient {
+    type LastUse = u64;
+
+    fn holder(&self) -> &Principal {
+        &self.owner
+    }
+
+    fn is_in_use(&self) -> bool {
+        false
+    }
+
+    fn last_use(&self) -> u64 {
+        self.last_use
+    }
+}
+
+/// What is known about a tool and a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownDefinition {
+    /// The client was shown this definition.
+    Known(DefinitionDigest),
+    /// The client was not shown the tool, or only in a revision since this one.
+    ForgottenSince(u64),
+    /// The client was not shown the tool.
+    Unknown,
+}
+
+impl ShownTools {
+    /// Records the tools that a client was shown, in a catalog of a revision.
+    pub(crate) fn record(
+        &self,
+        (client, owner): (&ClientId, &Principal),
+        revision: u64,
+        tools: Vec<(String, DefinitionDigest)>,
+    ) {
+        let mut table = self.lock();
+        table.count += 1;
+        let last_use = table.count;
+        if !table.clients.contains_key(client) {
+            table.make_room(owner);
+        }
+        let forgotten = table.forgotten;
+        let shown = table.clients.entry(client.clone()).or_insert_with(|| ShownClient {
+            owner: owner.clone(),
+            tools: HashMap::new(),
+            first: revision,
+            // It may be a client that was forgotten.
+            forgotten,
+            last_use,
+        });
+        shown.last_use = last_use;
+        if shown.tools.len() + tools.len() > MAX_SHOWN_TOOLS {
+            shown.forgotten = Some(shown.forgotten.map_or(shown.first, |it| it.min(shown.first)));
+            shown.tools.clear();
+        }
+        shown.tools.extend(tools.into_iter().map(|(name, digest)| (name.into(), digest)));
+    }
+
+    /// The definition of a tool that a client was last shown.
+    pub(crate) fn of(&self, client: &ClientId, tool: &str) -> ShownDefinition {
+        let table = self.lock();
+        let (known, forgotten) = match table.clients.get(client) {
+            Some(shown) => (shown.tools.get(tool), shown.forgotten),
+            None => (None, table.forgotten),
+        };
+        match (known, forgotten) {
+            (Some(digest), _) => ShownDefinition::Known(*digest),
+            (None, Some(revision)) => ShownDefinition::ForgottenSince(revision),
+            (None, None) => ShownDefinition::Unknown,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ShownTable> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ShownTable {
+    /// Forgets a client if there is no room for another.
+    fn make_room(&mut self, newcomer: &Principal) {
+        if self.clients.len() < MAX_SHOWN_CLIENTS {
+            return;
+        }
+        let owners = self.clients.values().map(|it| &it.owner);
+        let share = FairShare::with_holders(MAX_SHOWN_CLIENTS, owners);
+        let evicted = share.evict_for(newcomer, &self.clients).cloned();
+        if let Some(client) = evicted.and_then(|client| self.clients.remove(&client)) {
+            let first = client.forgotten.map_or(client.first, |it| it.min(client.first));
+            self.forgotten = Some(self.forgotten.map_or(first, |it| it.min(first)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline::message::Raw;
+
+    use super::*;
+
+    fn digest(text: &str) -> DefinitionDigest {
+        let description = Raw::from_string(text);
+        DefinitionDigest::of(&Raw::empty_object().with("description", &description))
+    }
+
+    fn record(shown: &ShownTools, client: usize, revision: u64, tools: usize) {
+        let id: ClientId = format!("client {client}").as_str().into();
+        let tools = (0..tools).map(|it| (format!("t{revision}_{it}"), digest("x"))).collect();
+        shown.record((&id, &Principal::Anonymous), revision, tools);
+    }
+
+    #[test]
+    fn the_last_definition_counts() {
+        let shown = ShownTools::default();
+        let id: ClientId = "ann".into();
+        assert_eq!(shown.of(&id, "t"), ShownDefinition::Unknown);
+        for (revision, text) in [(1, "old"), (2, "new")] {
+            let tools = vec![("t".to_owned(), digest(text))];
+            shown.record((&id, &Principal::Anonymous), revision, tools);
+        }
+        assert_eq!(shown.of(&id, "t"), ShownDefinition::Known(digest("new")));
+        assert_eq!(shown.of(&id, "other"), ShownDefinition::Unknown);
+        assert_eq!(shown.of(&"bob".into(), "t"), ShownDefinition::Unknown);
+    }
+
+    /// What was forgotten does not count as never shown.
+    #[test]
+    fn forgotten_tools_and_clients_are_known_to_be_forgotten() {
+        let shown = ShownTools::default();
+        record(&shown, 0, 3, MAX_SHOWN_TOOLS);
+        record(&shown, 0, 4, 1);
+        let id: ClientId = "client 0".into();
+        assert_eq!(shown.of(&id, "t3_0"), ShownDefinition::ForgottenSince(3));
+        assert_eq!(shown.of(&id, "t4_0"), ShownDefinition::Known(digest("x")));
+        for client in 1..=MAX_SHOWN_CLIENTS {
+            record(&shown, client, 9, 1);
+        }
+        assert_eq!(shown.of(&id, "t4_0"), ShownDefinition::ForgottenSince(3));
+    }
+}

@@ -1,0 +1,104 @@
+//! Calls of meta tools: search, description and servers are answered here; a call of another tool
+//! becomes that call, with the rules, progress, cancellation and input requests of a direct one.
+
+use std::sync::Arc;
+
+use trunkline::catalog::Entry;
+use trunkline::host::RelayMethod;
+use trunkline::item::ItemKind;
+use trunkline::message::{Raw, RpcError};
+use trunkline::meta::{CallArguments, MetaTool};
+use trunkline::principal::{ClientId, Principal};
+
+use super::gateway::Gateway;
+use super::trace;
+use crate::client::caller::Caller;
+use crate::client::shown_tools::ShownDefinition;
+use crate::client::tool_revisions::ShownRevisions;
+use crate::request::errors::invalid;
+use crate::request::incoming::IncomingRequest;
+use crate::request::response::RpcResult;
+use crate::request::translate;
+
+/// How a request goes on.
+pub(crate) enum MetaStep {
+    /// It is a call of a tool of a server.
+    Relay(IncomingRequest),
+    /// It was a call of a meta tool, and this is its response.
+    Done(RpcResult),
+}
+
+impl Gateway {
+    /// Answers a call of a meta tool, if the caller has them.
+    pub(crate) async fn meta_step(
+        self: &Arc<Self>,
+        caller: &Caller,
+        incoming: IncomingRequest,
+    ) -> Result<MetaStep, RpcError> {
+        let Some(tool) = meta_tool(&incoming.params) else { return Ok(MetaStep::Relay(incoming)) };
+        if !self.view(caller)?.surface().answers_meta_tools() {
+            return Ok(MetaStep::Relay(incoming));
+        }
+        let arguments = incoming.params.get_unique("arguments");
+        let arguments = arguments.map_err(|_| invalid("`arguments` is written twice"))?;
+        let arguments = arguments.unwrap_or_else(Raw::empty_object);
+        if tool == MetaTool::Call {
+            return Ok(match CallArguments::read(&arguments) {
+                Ok(call) => {
+                    trace::record_target(&call.name.as_str().unwrap_or_default());
+                    MetaStep::Relay(incoming.with_call(&call.name, call.arguments.as_ref()))
+                }
+                Err(error) => MetaStep::Done(Err(invalid(&error.to_string()))),
+            });
+        }
+        let result = self.answer_meta_tool(caller, tool, &arguments).await?;
+        Ok(MetaStep::Done(Ok(translate::result(caller.era(), RelayMethod::Call, &result))))
+    }
+
+    async fn answer_meta_tool(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: MetaTool,
+        arguments: &Raw,
+    ) -> Result<Raw, RpcError> {
+        self.refresh_lists(&[ItemKind::Tool]).await;
+        let revision = self.tool_revision();
+        let view = self.view(caller)?;
+        let mut answer = self.host.answer_meta_tool(&view, tool, arguments).await;
+        let (client, owner) = shown_owner(caller);
+        let shown = std::mem::take(&mut answer.shown);
+        self.shown_tools.record((&client, &owner), revision, shown);
+        Ok(answer.to_result())
+    }
+
+    /// Whether a tool still has the definition that a meta tool has shown to the client. `None` if
+    /// none has.
+    pub(crate) fn is_as_meta_tool_showed(&self, caller: &Caller, entry: &Entry) -> Option<bool> {
+        let (client, _) = shown_owner(caller);
+        match self.shown_tools.of(&client, entry.exposed()) {
+            ShownDefinition::Known(digest) => Some(entry.digest() == digest),
+            ShownDefinition::ForgottenSince(first) => {
+                let shown = ShownRevisions { first, last: u64::MAX };
+                let newest = || self.host.catalog();
+                Some(self.tool_revisions.is_unchanged(newest, entry.exposed(), shown))
+            }
+            ShownDefinition::Unknown => None,
+        }
+    }
+}
+
+/// The client whose shown tools are remembered, and its principal.
+fn shown_owner(caller: &Caller) -> (ClientId, Principal) {
+    let client = match &caller.session {
+        Some(session) => session.id.clone(),
+        None => caller.list_id(),
+    };
+    let owner = caller.identity.principal.of_client(&client);
+    (client, owner)
+}
+
+/// The meta tool that a call names, if it names one unambiguously.
+fn meta_tool(params: &Raw) -> Option<MetaTool> {
+    let name = params.get_unique("name").ok()??;
+    MetaTool::from_name(&name.as_str()?)
+}

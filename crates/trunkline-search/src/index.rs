@@ -1,0 +1,223 @@
+//! The index: postings per term, documents in slots, servers that are replaced as a whole.
+//!
+//! A posting holds one number, the saturated weight of a term in a document. It depends on that
+//! document alone ([`FieldOptions::typical_length`](crate::options::FieldOptions::typical_length)),
+//! so that a change of one server touches only the terms of that server, and a query multiplies
+//! and adds once per posting.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::document::{Document, Field};
+use crate::options::Options;
+use crate::vectors::{DocumentVector, document_vector};
+use crate::vocabulary::{TermId, Vocabulary};
+
+/// Place of a document.
+pub(crate) type Slot = u32;
+
+/// Searchable documents. A clone is cheap: it shares everything that is not changed later.
+///
+/// ```
+/// use trunkline_search::{Document, Index, Query};
+///
+/// let tool = |name: &str, description: &str| Document {
+///     key: name.to_owned(),
+///     server: "files".to_owned(),
+///     name: name.to_owned(),
+///     description: description.to_owned(),
+///     ..Document::default()
+/// };
+/// let index = Index::build([
+///     tool("read_file", "Read the contents of a file."),
+///     tool("list_directory", "List the files in a directory."),
+/// ]);
+/// let hits = index.search(&Query::new("which files does a folder or directory have?"));
+/// assert_eq!(hits[0].document.key(), "list_directory");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    pub(crate) options: Options,
+    pub(crate) vocabulary: Vocabulary,
+    /// By term.
+    pub(crate) postings: Vec<Arc<Vec<Posting>>>,
+    /// By slot; `None` is free.
+    pub(crate) entries: Vec<Option<Arc<Entry>>>,
+    free: Vec<Slot>,
+    /// By number, also of servers that are gone.
+    servers: Vec<Vec<Slot>>,
+    server_ids: BTreeMap<Arc<str>, u32>,
+}
+
+/// A term in a document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) slot: Slot,
+    /// Between 0 and 1.
+    pub(crate) weight: f32,
+}
+
+/// An indexed document.
+#[derive(Debug)]
+pub struct Entry {
+    key: Box<str>,
+    server: Arc<str>,
+    name: Box<str>,
+    pub(crate) server_id: u32,
+    /// Sorted.
+    pub(crate) terms: Box<[TermId]>,
+    pub(crate) vector: DocumentVector,
+}
+
+impl Entry {
+    /// [`Document::key`].
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// [`Document::server`].
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// [`Document::name`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Index {
+    /// Indexes documents.
+    pub fn build(documents: impl IntoIterator<Item = Document>) -> Self {
+        Self::with_options(Options::default(), documents)
+    }
+
+    /// Indexes documents with other parameters.
+    pub fn with_options(options: Options, documents: impl IntoIterator<Item = Document>) -> Self {
+        let mut index = Self { options, ..Self::default() };
+        for document in documents {
+            index.insert(&document);
+        }
+        index
+    }
+
+    /// Number of documents.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Whether there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of different servers, also those whose documents are gone.
+    pub(crate) fn server_count(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Number of a server.
+    pub(crate) fn server_id(&self, name: &str) -> Option<u32> {
+        self.server_ids.get(name).copied()
+    }
+
+    /// The documents, in no particular order.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten().map(|entry| &**entry)
+    }
+
+    /// Replaces all documents of a server. Documents of other servers among the new ones are added.
+    ///
+    /// ```
+    /// use trunkline_search::{Document, Index, Query};
+    ///
+    /// let tool = |server: &str, name: &str| Document {
+    ///     key: format!("{server}_{name}"),
+    ///     server: server.to_owned(),
+    ///     name: name.to_owned(),
+    ///     ..Document::default()
+    /// };
+    /// let mut index = Index::build([tool("mail", "send"), tool("chat", "send_message")]);
+    /// index.replace_server("mail", [tool("mail", "search")]);
+    /// assert_eq!(index.search(&Query::new("send")).len(), 1);
+    /// ```
+    pub fn replace_server(&mut self, server: &str, documents: impl IntoIterator<Item = Document>) {
+        self.remove_server(server);
+        for document in documents {
+            self.insert(&document);
+        }
+    }
+
+    /// Removes all documents of a server.
+    pub fn remove_server(&mut self, server: &str) {
+        let Some(id) = self.server_id(server) else { return };
+        let slots = std::mem::take(&mut self.servers[id as usize]);
+        let mut terms = Vec::new();
+        for slot in &slots {
+            if let Some(entry) = self.entries[*slot as usize].take() {
+                terms.extend_from_slice(&entry.terms);
+            }
+        }
+        terms.sort_unstable();
+        terms.dedup();
+        let entries = &self.entries;
+        for term in terms {
+            let postings = Arc::make_mut(&mut self.postings[term as usize]);
+            postings.retain(|posting| entries[posting.slot as usize].is_some());
+        }
+        self.free.extend(slots);
+    }
+
+    fn insert(&mut self, document: &Document) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            Slot::try_from(self.entries.len() - 1).unwrap_or(Slot::MAX)
+        });
+        let (server, server_id) = self.register_server(&document.server, slot);
+        let weights = self.weights(document);
+        let mut terms = Vec::with_capacity(weights.len());
+        for (term, weight) in weights {
+            Arc::make_mut(&mut self.postings[term as usize]).push(Posting { slot, weight });
+            terms.push(term);
+        }
+        self.entries[slot as usize] = Some(Arc::new(Entry {
+            key: document.key.as_str().into(),
+            server,
+            name: document.name.as_str().into(),
+            server_id,
+            terms: terms.into(),
+            vector: document_vector(document),
+        }));
+    }
+
+    fn register_server(&mut self, name: &str, slot: Slot) -> (Arc<str>, u32) {
+        if let Some((name, id)) = self.server_ids.get_key_value(name) {
+            self.servers[*id as usize].push(slot);
+            return (Arc::clone(name), *id);
+        }
+        let id = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        let name: Arc<str> = Arc::from(name);
+        self.servers.push(vec![slot]);
+        self.server_ids.insert(Arc::clone(&name), id);
+        (name, id)
+    }
+
+    /// The terms of a document with their saturated weights.
+    fn weights(&mut self, document: &Document) -> Vec<(TermId, f32)> {
+        let mut counts: HashMap<TermId, [u32; Field::COUNT]> = HashMap::new();
+        let mut lengths = [0_u32; Field::COUNT];
+        document.for_each_term(|field, term| {
+            let id = self.vocabulary.insert(term);
+            counts.entry(id).or_default()[field as usize] += 1;
+            lengths[field as usize] += 1;
+        });
+        self.postings.resize_with(self.vocabulary.len(), Arc::default);
+        let weights = self.options.field_weights(&lengths);
+        let mut terms: Vec<(TermId, f32)> = counts
+            .into_iter()
+            .map(|(term, counts)| (term, self.options.saturate(&counts, &weights)))
+            .collect();
+        terms.sort_unstable_by_key(|(term, _)| *term);
+        terms
+    }
+}

@@ -1,0 +1,226 @@
+//! Similarity of meaning: a table of word vectors, and the vectors of texts.
+//!
+//! Words that mean the same are different terms, and the model that writes a query does not know
+//! the words of the tool. The table has a vector for 27,440 words and pieces of words; the vector
+//! of a text is their sum. `data/README.md` says where the table comes from and under which licence.
+//!
+//! The vectors come from a table and not from the catalog, so that a search by one caller reveals
+//! nothing about tools that are hidden from that caller (see [`visible`](crate::visible)).
+
+use std::cmp::Ordering;
+
+use crate::document::{Document, Field};
+use crate::limits::{MAX_QUERY_BYTES, beginning};
+use crate::stop_words::is_stop_word;
+use crate::words::for_each_word;
+
+/// Number of dimensions of a vector.
+const DIMENSIONS: usize = 256;
+
+/// First bytes of the table.
+const MAGIC: &[u8] = b"TLSV";
+
+/// Prefix of pieces that do not begin a word.
+const INNER: &[u8] = b"##";
+
+/// Effect of each field on the vector of a document, in the order of [`Field::ALL`]. The name
+/// and the description say what a tool is for; descriptions of parameters repeat themselves.
+const FIELD_WEIGHTS: [f32; Field::COUNT] = [1.0, 0.5, 0.4, 1.0, 0.3, 0.0, 0.0];
+
+/// Components of a unit vector are small; this factor makes use of the range of a byte.
+const DOCUMENT_SCALE: f32 = 4.0 * 127.0;
+
+/// Makes a component of a unit vector an integer.
+const QUERY_SCALE: f32 = 4096.0;
+
+#[cfg(feature = "word-vectors")]
+const TABLE: &[u8] = include_bytes!("../data/words.bin");
+#[cfg(not(feature = "word-vectors"))]
+const TABLE: &[u8] = &[];
+
+/// The vector of a document. Empty if there is no table or no known word.
+pub(crate) type DocumentVector = Box<[i8]>;
+
+/// The vector of a query.
+pub(crate) struct QueryVector(Box<[i16]>);
+
+impl QueryVector {
+    /// The vector of a text, unless no word of it has one.
+    pub(crate) fn new(text: &str) -> Option<Self> {
+        let table = WordTable::load()?;
+        let mut sum = vec![0.0; DIMENSIONS];
+        table.add_text(beginning(text, MAX_QUERY_BYTES), &mut sum);
+        let is_known = normalise(&mut sum);
+        let components = sum.iter().map(|component| (component * QUERY_SCALE) as i16);
+        is_known.then(|| Self(components.collect()))
+    }
+
+    /// Similarity to a document, from 0 on. Only ratios of similarities have a meaning.
+    pub(crate) fn similarity(&self, document: &DocumentVector) -> f32 {
+        let products = self.0.iter().zip(document);
+        let sum: i32 = products.map(|(one, other)| i32::from(*one) * i32::from(*other)).sum();
+        sum.max(0) as f32
+    }
+}
+
+/// The vector of a document: the weighted sum of those of its fields.
+pub(crate) fn document_vector(document: &Document) -> DocumentVector {
+    let Some(table) = WordTable::load() else { return DocumentVector::default() };
+    let mut fields = vec![vec![0.0; DIMENSIONS]; Field::COUNT];
+    document.for_each_text(|field, text| {
+        if FIELD_WEIGHTS[field as usize] > 0.0 {
+            table.add_text(text, &mut fields[field as usize]);
+        }
+    });
+    let mut sum = vec![0.0; DIMENSIONS];
+    for (field, weight) in fields.iter_mut().zip(FIELD_WEIGHTS) {
+        normalise(field);
+        for (total, component) in sum.iter_mut().zip(field) {
+            *total += weight * *component;
+        }
+    }
+    if !normalise(&mut sum) {
+        return DocumentVector::default();
+    }
+    // The conversion saturates, and a component beyond a quarter is rare.
+    sum.iter().map(|component| (component * DOCUMENT_SCALE).round() as i8).collect()
+}
+
+/// Whether the table has a vector for a whole word.
+pub(crate) fn is_known_word(word: &str) -> bool {
+    WordTable::load().is_some_and(|table| table.find(word.as_bytes()).is_some())
+}
+
+/// Gives a vector the length 1; false for a vector without direction.
+fn normalise(vector: &mut [f32]) -> bool {
+    let length = vector.iter().map(|component| component * component).sum::<f32>().sqrt();
+    if length <= f32::EPSILON {
+        return false;
+    }
+    for component in vector {
+        *component /= length;
+    }
+    true
+}
+
+/// The table: sorted words with rows of four bits per dimension.
+#[derive(Clone, Copy)]
+struct WordTable {
+    count: usize,
+    /// Ends of the words in `words`, with a 0 before the first; four bytes each.
+    offsets: &'static [u8],
+    /// Factor of each row, four bytes each.
+    scales: &'static [u8],
+    rows: &'static [u8],
+    words: &'static [u8],
+}
+
+impl WordTable {
+    /// Takes the table apart; `None` without the feature `word-vectors`.
+    fn load() -> Option<Self> {
+        let rest = TABLE.strip_prefix(MAGIC)?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let (dimensions, rest) = rest.split_first_chunk::<4>()?;
+        if u32::from_le_bytes(*dimensions) as usize != DIMENSIONS {
+            return None;
+        }
+        let count = u32::from_le_bytes(*count) as usize;
+        let (offsets, rest) = rest.split_at_checked(4 * (count + 1))?;
+        let (scales, rest) = rest.split_at_checked(4 * count)?;
+        let (rows, words) = rest.split_at_checked(count * DIMENSIONS / 2)?;
+        Some(Self { count, offsets, scales, rows, words })
+    }
+
+    fn number(bytes: &[u8], at: usize) -> [u8; 4] {
+        bytes.get(4 * at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default()
+    }
+
+    fn word(&self, row: usize) -> &[u8] {
+        let end = |at| u32::from_le_bytes(Self::number(self.offsets, at)) as usize;
+        self.words.get(end(row)..end(row + 1)).unwrap_or_default()
+    }
+
+    fn find(&self, word: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.word(middle).cmp(word) {
+                Ordering::Equal => return Some(middle),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn add_text(&self, text: &str, sum: &mut [f32]) {
+        for_each_word(text, |word| {
+            if !is_stop_word(word) {
+                self.add_word(word, sum);
+            }
+        });
+    }
+
+    /// Adds the row of a word, or those of the longest pieces that it is made of.
+    fn add_word(&self, word: &str, sum: &mut [f32]) {
+        let mut rest = word.as_bytes();
+        let mut prefix: &[u8] = &[];
+        while !rest.is_empty() {
+            let find = |length: usize| {
+                let piece = [prefix, &rest[..length]].concat();
+                self.find(&piece).map(|row| (row, length))
+            };
+            let Some((row, length)) = (1..=rest.len()).rev().find_map(find) else { return };
+            self.add_row(row, sum);
+            rest = &rest[length..];
+            prefix = INNER;
+        }
+    }
+
+    fn add_row(&self, row: usize, sum: &mut [f32]) {
+        let scale = f32::from_le_bytes(Self::number(self.scales, row));
+        let bytes = self.rows.chunks_exact(DIMENSIONS / 2).nth(row).unwrap_or_default();
+        for (pair, byte) in sum.chunks_exact_mut(2).zip(bytes) {
+            pair[0] += scale * (f32::from(byte & 15) - 8.0);
+            pair[1] += scale * (f32::from(byte >> 4) - 8.0);
+        }
+    }
+}
+
+#[cfg(feature = "word-vectors")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn similarity(query: &str, description: &str) -> f32 {
+        let document = Document { description: description.to_owned(), ..Document::default() };
+        QueryVector::new(query).unwrap().similarity(&document_vector(&document))
+    }
+
+    #[test]
+    fn related_words_are_more_similar_than_others() {
+        for (query, near, far) in [
+            ("forecast", "weather tomorrow", "delete a file"),
+            ("remove a folder", "delete directory", "play a song"),
+            ("movie", "film actors", "stock prices"),
+        ] {
+            assert!(similarity(query, near) > 2.0 * similarity(query, far), "{query}");
+        }
+    }
+
+    #[test]
+    fn texts_without_known_words_have_no_vector() {
+        for text in ["", "the of", "\u{0}", "検索", "🙂"] {
+            assert!(QueryVector::new(text).is_none(), "{text}");
+        }
+        assert!(document_vector(&Document::default()).is_empty());
+        assert!(is_known_word("weather") && !is_known_word("weahter") && !is_known_word(""));
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_small() {
+        let table = WordTable::load().unwrap();
+        assert!((1..table.count).all(|row| table.word(row - 1) < table.word(row)));
+        assert!(TABLE.len() < 5_000_000);
+    }
+}

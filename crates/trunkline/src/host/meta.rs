@@ -1,0 +1,248 @@
+//! Answers the meta tools that concern no single server: search, description and the servers.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+
+use super::Host;
+use crate::catalog::{Availability, Catalog, CatalogServer, DefinitionDigest, Entry, ItemKind};
+use crate::config::{Trust, closest_match, escape_control};
+use crate::message::Raw;
+use crate::meta::{
+    ArgumentError, DescribeArguments, MetaTool, SearchArguments, SearchHit, ToolIndex, signature,
+};
+use crate::name::ServerName;
+use crate::view::{DescriptionStyle, View};
+
+/// Limit in bytes of the definitions of one description.
+const MAX_DEFINITIONS_BYTES: usize = 256 * 1024;
+
+/// Characters of the description of a server.
+const MAX_SERVER_CHARS: usize = 160;
+
+/// Tools that are named as similar to one that was found.
+const MAX_SIMILAR: usize = 5;
+
+/// Servers that are listed.
+const MAX_SERVERS: usize = 500;
+
+/// The index of the newest catalog that was searched. The lock is held while it is built, so that
+/// it is built once.
+#[derive(Default)]
+pub(super) struct SearchIndex(Mutex<Option<Arc<ToolIndex>>>);
+
+/// The answer of a meta tool.
+#[derive(Debug, Default)]
+pub struct MetaAnswer {
+    /// Text for the model.
+    pub text: String,
+    /// Whether the arguments cannot be used.
+    pub is_error: bool,
+    /// The tools that it shows, by exposed name. A tool that has another definition when it is
+    /// called is not the one that the model was shown.
+    pub shown: Vec<(String, DefinitionDigest)>,
+}
+
+impl From<ArgumentError> for MetaAnswer {
+    fn from(error: ArgumentError) -> Self {
+        Self { text: error.to_string(), is_error: true, shown: Vec::new() }
+    }
+}
+
+impl MetaAnswer {
+    /// The answer as a result of `tools/call`.
+    pub fn to_result(&self) -> Raw {
+        let mut result = serde_json::json!({ "content": [{ "type": "text", "text": self.text }] });
+        if self.is_error {
+            result["isError"] = true.into();
+        }
+        Raw::from_value(&result)
+    }
+
+    /// Names tools that are nearly the same as the one before.
+    fn show_similar(&mut self, similar: &[&Entry]) {
+        let names = similar.iter().take(MAX_SIMILAR).map(|entry| entry.exposed());
+        let names: Vec<_> = names.collect();
+        if !names.is_empty() {
+            let _ = writeln!(self.text, "  similar: {}", names.join(", "));
+        }
+    }
+
+    fn show(&mut self, entry: &Entry) {
+        self.shown.push((entry.exposed().to_owned(), entry.digest()));
+    }
+}
+
+impl Host {
+    /// The search index of a catalog, built unless it is known. Building needs time for a large
+    /// catalog and blocks no thread of the runtime.
+    pub async fn tool_index(&self, catalog: &Arc<Catalog>) -> Arc<ToolIndex> {
+        let mut known = self.shared.search.0.lock().await;
+        if let Some(index) = known.as_ref().filter(|index| index.is_of(catalog)) {
+            return Arc::clone(index);
+        }
+        let (host, catalog, before) = (self.clone(), Arc::clone(catalog), known.clone());
+        let build = move || ToolIndex::build(&catalog, before.as_deref(), |it| host.described(it));
+        let index = Arc::new(spawn_blocking(build).await.unwrap_or_default());
+        *known = Some(Arc::clone(&index));
+        index
+    }
+
+    /// Finds tools of a view by what they do, best first.
+    pub async fn search_tools<'v>(
+        &self,
+        view: &'v View,
+        search: &SearchArguments,
+    ) -> Vec<SearchHit<'v>> {
+        self.tool_index(view.catalog()).await.search(view, search)
+    }
+
+    /// Answers a meta tool other than [`MetaTool::Call`], for which it only explains how the tool
+    /// is used.
+    pub async fn answer_meta_tool(
+        &self,
+        view: &View,
+        tool: MetaTool,
+        arguments: &Raw,
+    ) -> MetaAnswer {
+        match tool {
+            MetaTool::Search => match SearchArguments::read(arguments) {
+                Ok(search) => self.answer_search(view, &search).await,
+                Err(error) => error.into(),
+            },
+            MetaTool::Describe => match DescribeArguments::read(arguments) {
+                Ok(names) => self.describe_tools(view, &names),
+                Err(error) => error.into(),
+            },
+            MetaTool::Servers => self.list_servers(view),
+            MetaTool::Call => MetaAnswer {
+                text: format!("{} calls a tool: pass its `name`", MetaTool::Call.name()),
+                is_error: true,
+                shown: Vec::new(),
+            },
+        }
+    }
+
+    async fn answer_search(&self, view: &View, search: &SearchArguments) -> MetaAnswer {
+        if let Some(server) = &search.server
+            && !visible_servers(view).any(|it| it.name.as_str() == server)
+        {
+            return unknown_server(view, server);
+        }
+        let mut answer = MetaAnswer::default();
+        for hit in self.search_tools(view, search).await {
+            let definition = view.definition(hit.entry, DescriptionStyle::AsWritten);
+            let mark = if is_untrusted(self, hit.entry) { "[untrusted] " } else { "" };
+            let _ = writeln!(answer.text, "{mark}{}", signature(&definition));
+            answer.show(hit.entry);
+            answer.show_similar(&hit.similar);
+        }
+        if answer.shown.is_empty() {
+            answer.text = "no tool fits; try other words, or fewer".to_owned();
+        }
+        answer
+    }
+
+    fn describe_tools(&self, view: &View, names: &DescribeArguments) -> MetaAnswer {
+        let mut answer = MetaAnswer::default();
+        let mut left_out = names.left_out;
+        for name in &names.names {
+            match view.route(ItemKind::Tool, name) {
+                Ok(entry) => {
+                    let definition = view.definition(entry, self.description_style());
+                    let is_first = answer.text.is_empty();
+                    if !is_first
+                        && answer.text.len() + definition.bytes().len() > MAX_DEFINITIONS_BYTES
+                    {
+                        left_out += 1;
+                        continue;
+                    }
+                    let _ = writeln!(answer.text, "{}", definition.text());
+                    answer.show(entry);
+                }
+                Err(error) => {
+                    let _ = writeln!(answer.text, "{}", escape_control(&error.to_string()));
+                }
+            }
+        }
+        if left_out > 0 {
+            let _ = writeln!(answer.text, "{left_out} more are left out: describe fewer at once");
+        }
+        answer.is_error = answer.shown.is_empty();
+        answer
+    }
+
+    fn list_servers(&self, view: &View) -> MetaAnswer {
+        let mut answer = MetaAnswer::default();
+        let (mut counts, mut left_out) = (std::collections::BTreeMap::new(), 0_usize);
+        for entry in view.entries(ItemKind::Tool) {
+            *counts.entry(&entry.server().name).or_insert(0_usize) += 1;
+        }
+        for (index, server) in visible_servers(view).enumerate() {
+            if index >= MAX_SERVERS {
+                left_out += 1;
+                continue;
+            }
+            let count = counts.get(&server.name).copied().unwrap_or_default();
+            let tools = if count == 1 { "tool" } else { "tools" };
+            let _ = write!(answer.text, "{}: {count} {tools}", server.name);
+            if let Availability::Down(_) = server.availability {
+                answer.text.push_str(", unavailable now");
+            }
+            let described = self.described(&server.name);
+            if let Some(line) = described.lines().find(|line| !line.trim().is_empty()) {
+                let line: String = line.trim().chars().take(MAX_SERVER_CHARS).collect();
+                let _ = write!(answer.text, ". {}", escape_control(&line));
+            }
+            answer.text.push('\n');
+        }
+        if left_out > 0 {
+            let _ = writeln!(answer.text, "{left_out} more servers are left out");
+        }
+        if answer.text.is_empty() {
+            answer.text = "there are no servers".to_owned();
+        }
+        answer
+    }
+
+    /// The description of a server: its title or instructions. Empty for an untrusted server, whose
+    /// text a model would follow.
+    fn described(&self, server: &ServerName) -> String {
+        let connections = self.servers().connections();
+        let found = connections.iter().find(|it| it.server().name == *server);
+        let Some(connection) = found.filter(|it| it.server().trust == Trust::Trusted) else {
+            return String::new();
+        };
+        let status = connection.watch().borrow().clone();
+        let info = status.server_info.as_ref();
+        let text = |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(|it| it.into_owned());
+        let described = info.and_then(|info| text(info.get("description")));
+        let title = || info.and_then(|info| text(info.get("title")));
+        described.or_else(|| text(status.instructions)).or_else(title).unwrap_or_default()
+    }
+}
+
+fn is_untrusted(host: &Host, entry: &Entry) -> bool {
+    let config = host.config();
+    config.server(entry.server().name.as_str()).is_none_or(|it| it.trust == Trust::Untrusted)
+}
+
+/// The servers that may have tools for a caller.
+fn visible_servers(view: &View) -> impl Iterator<Item = &CatalogServer> {
+    view.catalog().servers().filter(|server| view.could_contain(&server.name))
+}
+
+/// The answer to a search in a server that does not exist for the caller.
+fn unknown_server(view: &View, server: &str) -> MetaAnswer {
+    let names: Vec<_> = visible_servers(view).map(|it| it.name.as_str()).collect();
+    let shown: String = server.chars().take(64).collect();
+    let mut text = format!("there is no server `{}`", escape_control(&shown));
+    if let Some(near) = closest_match(server, names.iter().copied()) {
+        let _ = write!(text, "; did you mean `{near}`?");
+    } else {
+        let _ = write!(text, "; {} lists the servers", MetaTool::Servers.name());
+    }
+    MetaAnswer { text, is_error: true, shown: Vec::new() }
+}

@@ -1,0 +1,120 @@
+//! The search index over the tools of a catalog.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use trunkline_search::{Document, Index, Query, Visible};
+
+use super::SearchArguments;
+use crate::catalog::{Catalog, DefinitionDigest, Entry, ItemKind};
+use crate::message::Raw;
+use crate::name::ServerName;
+use crate::view::View;
+
+/// A search index of one catalog. Tools that a caller may not see do not influence its results.
+#[derive(Debug, Default)]
+pub struct ToolIndex {
+    catalog: Weak<Catalog>,
+    index: Index,
+    /// What was indexed of each server, to index only changes.
+    servers: HashMap<ServerName, IndexedServer>,
+}
+
+/// The tools of a server, by exposed name, and its description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct IndexedServer {
+    tools: Vec<(Box<str>, DefinitionDigest)>,
+    description: String,
+}
+
+/// A tool that was found.
+#[derive(Clone, Debug)]
+pub struct SearchHit<'v> {
+    /// The tool.
+    pub entry: &'v Entry,
+    /// Comparable within one search only.
+    pub score: f32,
+    /// Tools with nearly the same words, best first.
+    pub similar: Vec<&'v Entry>,
+}
+
+impl ToolIndex {
+    /// Builds the index of a catalog. Only servers that differ from `before` are indexed.
+    /// `describe` returns the description of a server.
+    pub fn build(
+        catalog: &Arc<Catalog>,
+        before: Option<&Self>,
+        describe: impl Fn(&ServerName) -> String,
+    ) -> Self {
+        let mut entries: HashMap<&ServerName, Vec<&Entry>> = HashMap::new();
+        for entry in catalog.entries(ItemKind::Tool) {
+            entries.entry(&entry.server().name).or_default().push(entry);
+        }
+        let mut index = before.map(|before| before.index.clone()).unwrap_or_default();
+        let known = before.map(|before| &before.servers);
+        for gone in known.into_iter().flat_map(HashMap::keys).filter(|it| !entries.contains_key(it))
+        {
+            index.remove_server(gone.as_str());
+        }
+        let mut servers = HashMap::new();
+        for (name, entries) in entries {
+            let server = IndexedServer::of(&entries, describe(name));
+            if known.and_then(|known| known.get(name)) != Some(&server) {
+                let documents = entries.iter().map(|entry| document(entry, &server.description));
+                index.replace_server(name.as_str(), documents);
+            }
+            servers.insert(name.clone(), server);
+        }
+        Self { catalog: Arc::downgrade(catalog), index, servers }
+    }
+
+    /// Whether this is the index of a catalog.
+    pub fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
+        std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
+    }
+
+    /// The tools of a view that fit a search, best first.
+    pub fn search<'v>(&self, view: &'v View, search: &SearchArguments) -> Vec<SearchHit<'v>> {
+        let found = |key: &str| view.route(ItemKind::Tool, key).ok();
+        let visible = Visible::new(&self.index, |document| found(document.key()).is_some());
+        let query = Query {
+            texts: search.queries.iter().map(String::as_str).collect(),
+            server: search.server.as_deref(),
+            limit: search.limit,
+            collapse: true,
+        };
+        let hits = self.index.search_visible(&query, &visible);
+        let hit = |hit: trunkline_search::Hit<'_>| {
+            let similar = hit.similar.iter().filter_map(|it| found(it.key())).collect();
+            Some(SearchHit { entry: found(hit.document.key())?, score: hit.score, similar })
+        };
+        hits.into_iter().filter_map(hit).collect()
+    }
+}
+
+impl IndexedServer {
+    fn of(entries: &[&Entry], description: String) -> Self {
+        let tools = entries.iter().map(|entry| (entry.exposed().into(), entry.digest()));
+        Self { tools: tools.collect(), description }
+    }
+}
+
+fn document(entry: &Entry, server_description: &str) -> Document {
+    let [title, description, schema] =
+        entry.definition().get_all(["title", "description", "inputSchema"]);
+    let text =
+        |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).unwrap_or_default().into_owned();
+    let properties = schema.and_then(|schema| schema.get("properties"));
+    let parameters = properties.iter().flat_map(Raw::members);
+    Document {
+        key: entry.exposed().to_owned(),
+        server: entry.server().name.to_string(),
+        name: entry.name().to_owned(),
+        title: text(title),
+        description: text(description),
+        parameters: parameters
+            .map(|(name, schema)| (name, text(schema.get("description"))))
+            .collect(),
+        server_description: server_description.to_owned(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Which tools of a view a model receives directly, and whether it receives the meta tools.
+
+use super::MetaTool;
+use crate::catalog::{Entry, ItemKind};
+use crate::config::ToolMode;
+use crate::message::Raw;
+use crate::name::ServerName;
+use crate::view::View;
+
+/// Bytes of JSON per token, on average over definitions of real servers. A mode needs no exact
+/// number: `trunkline tokens` counts with a tokenizer.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The tools that a model receives from a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Surface<'v> {
+    view: &'v View,
+    /// `auto` resolved to one of the other modes.
+    auto: ToolMode,
+}
+
+/// Estimated tokens of a definition.
+pub fn estimated_tokens(definition: &Raw) -> usize {
+    definition.bytes().len().div_ceil(BYTES_PER_TOKEN)
+}
+
+impl View {
+    /// The tools that a model receives.
+    pub fn surface(&self) -> Surface<'_> {
+        let unresolved = Surface { view: self, auto: ToolMode::Auto };
+        Surface { view: self, auto: unresolved.resolve_auto() }
+    }
+
+    /// The mode of the tools of a server.
+    fn tool_mode(&self, server: &ServerName) -> ToolMode {
+        let of_bundles = self.caller().bundle_mode(server);
+        of_bundles.unwrap_or_else(|| self.rules().surface().mode)
+    }
+}
+
+impl<'v> Surface<'v> {
+    /// The mode of the tools of a server; never `auto`, once that is resolved.
+    fn mode(&self, server: &ServerName) -> ToolMode {
+        match self.view.tool_mode(server) {
+            ToolMode::Auto => self.auto,
+            mode => mode,
+        }
+    }
+
+    /// Whether all tools in mode `auto` fit into the token budget.
+    fn resolve_auto(&self) -> ToolMode {
+        let budget =
+            usize::try_from(self.view.rules().surface().token_budget).unwrap_or(usize::MAX);
+        if !self.modes().any(|mode| mode == ToolMode::Auto) {
+            return ToolMode::Direct;
+        }
+        let mut tokens = 0;
+        for entry in self.view.entries(ItemKind::Tool) {
+            if self.view.tool_mode(&entry.server().name) == ToolMode::Auto {
+                tokens += estimated_tokens(entry.definition());
+            }
+            if tokens > budget {
+                return ToolMode::Meta;
+            }
+        }
+        ToolMode::Direct
+    }
+
+    /// Whether the model receives the meta tools. Depends on the configuration only, except in
+    /// mode `auto`.
+    pub fn has_meta_tools(&self) -> bool {
+        self.modes().any(|mode| match mode {
+            ToolMode::Meta => true,
+            ToolMode::Auto => self.auto == ToolMode::Meta,
+            ToolMode::Direct => false,
+        })
+    }
+
+    /// Whether the meta tools may be called: also while `auto` lists all tools directly, because a
+    /// client may have received them before.
+    pub fn answers_meta_tools(&self) -> bool {
+        self.modes().any(|mode| mode != ToolMode::Direct)
+    }
+
+    /// The modes that the configuration gives to the caller.
+    fn modes(&self) -> impl Iterator<Item = ToolMode> {
+        let mut of_bundles = self.view.caller().bundle_modes().peekable();
+        let of_all = of_bundles.peek().is_none().then(|| self.view.rules().surface().mode);
+        of_bundles.chain(of_all)
+    }
+
+    /// Whether the model receives this tool itself. One with the name of a meta tool is called with
+    /// [`MetaTool::Call`].
+    pub fn is_direct(&self, entry: &Entry) -> bool {
+        self.mode(&entry.server().name) == ToolMode::Direct
+            && !(MetaTool::from_name(entry.exposed()).is_some() && self.has_meta_tools())
+    }
+
+    /// The tools that the model receives directly, sorted by exposed name.
+    pub fn direct(&self) -> impl Iterator<Item = &'v Entry> {
+        let surface = *self;
+        self.view.entries(ItemKind::Tool).filter(move |entry| surface.is_direct(entry))
+    }
+}
