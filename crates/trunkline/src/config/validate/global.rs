@@ -40,7 +40,7 @@ impl LayerReader<'_, '_> {
                 add(setting, Some(*setting), member.key.span);
             }
         }
-        for key in ["tools", "permission"] {
+        for key in ["tools", "permission", "mode"] {
             if let Some(member) = members(root, key).find(|member| errors.any_within(member)) {
                 add(key, None, member.key.span);
             }
