@@ -163,14 +163,21 @@ impl WordTable {
 
     /// Adds the row of a word, or those of the longest pieces that it is made of.
     fn add_word(&self, word: &str, sum: &mut [f32]) {
+        if let Some(row) = self.find(word.as_bytes()) {
+            self.add_row(row, sum);
+            return;
+        }
         let mut rest = word.as_bytes();
+        let mut piece = Vec::with_capacity(INNER.len() + rest.len());
         let mut prefix: &[u8] = &[];
         while !rest.is_empty() {
-            let find = |length: usize| {
-                let piece = [prefix, &rest[..length]].concat();
+            let mut find = |length: usize| {
+                piece.clear();
+                piece.extend_from_slice(prefix);
+                piece.extend_from_slice(&rest[..length]);
                 self.find(&piece).map(|row| (row, length))
             };
-            let Some((row, length)) = (1..=rest.len()).rev().find_map(find) else { return };
+            let Some((row, length)) = (1..=rest.len()).rev().find_map(&mut find) else { return };
             self.add_row(row, sum);
             rest = &rest[length..];
             prefix = INNER;
