@@ -55,6 +55,11 @@ impl QueryVector {
         is_known.then(|| Self(components.collect()))
     }
 
+    /// The cosine of the angle to a document, from 0 to 1.
+    pub(crate) fn cosine(&self, document: &DocumentVector) -> f32 {
+        (self.similarity(document) / (QUERY_SCALE * DOCUMENT_SCALE)).min(1.0)
+    }
+
     /// Similarity to a document, from 0 on. Only ratios of similarities have a meaning.
     pub(crate) fn similarity(&self, document: &DocumentVector) -> f32 {
         let products = self.0.iter().zip(document);
