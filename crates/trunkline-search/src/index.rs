@@ -43,6 +43,8 @@ pub struct Index {
     pub(crate) postings: Vec<Arc<Vec<Posting>>>,
     /// By slot; `None` is free.
     pub(crate) entries: Vec<Option<Arc<Entry>>>,
+    /// Number of the server by slot, beside the entries: a search reads all of them.
+    pub(crate) server_of: Vec<u32>,
     free: Vec<Slot>,
     /// By number, also of servers that are gone.
     servers: Vec<Vec<Slot>>,
@@ -63,7 +65,6 @@ pub struct Entry {
     key: Box<str>,
     server: Arc<str>,
     name: Box<str>,
-    pub(crate) server_id: u32,
     /// Sorted.
     pub(crate) terms: Box<[TermId]>,
     pub(crate) vector: DocumentVector,
@@ -139,7 +140,7 @@ impl Index {
     /// };
     /// let mut index = Index::build([tool("mail", "send"), tool("chat", "send_message")]);
     /// index.replace_server("mail", [tool("mail", "search")]);
-    /// assert_eq!(index.search(&Query::new("send")).len(), 1);
+    /// assert_eq!(index.search(&Query::new("send"))[0].document.server(), "chat");
     /// ```
     pub fn replace_server(&mut self, server: &str, documents: impl IntoIterator<Item = Document>) {
         self.remove_server(server);
@@ -171,9 +172,11 @@ impl Index {
     fn insert(&mut self, document: &Document) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
+            self.server_of.push(0);
             Slot::try_from(self.entries.len() - 1).unwrap_or(Slot::MAX)
         });
         let (server, server_id) = self.register_server(&document.server, slot);
+        self.server_of[slot as usize] = server_id;
         let weights = self.weights(document);
         let mut terms = Vec::with_capacity(weights.len());
         for (term, weight) in weights {
@@ -184,7 +187,6 @@ impl Index {
             key: document.key.as_str().into(),
             server,
             name: document.name.as_str().into(),
-            server_id,
             terms: terms.into(),
             vector: document_vector(document),
         }));

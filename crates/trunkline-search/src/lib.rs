@@ -15,9 +15,11 @@ mod index;
 mod visible;
 mod query;
 mod search;
+mod explain;
 pub mod flat;
 
 pub use document::{Document, Field};
+pub use explain::{Explanation, TermContribution};
 pub use index::{Entry, Index};
 pub use options::{FieldOptions, Options};
 pub use query::{DEFAULT_HITS, Query};

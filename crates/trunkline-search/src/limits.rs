@@ -2,8 +2,8 @@
 
 /// Longest text of a query that is read; the rest is ignored.
 ///
-/// A task description has a few hundred bytes. Sixteen times that is read, so that a query that
-/// quotes a document still finds something, in a time that stays below a millisecond.
+/// A task description has a few hundred bytes. More is read, so that a query that quotes a document
+/// still finds something, in a time that stays short.
 pub const MAX_QUERY_BYTES: usize = 8 * 1024;
 
 /// Largest number of texts in one query; the rest is ignored. Models write about three.

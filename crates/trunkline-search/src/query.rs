@@ -80,8 +80,8 @@ pub(crate) struct QueryTerm {
 
 /// The terms of a text that occur in visible documents.
 ///
-/// A term counts once, however often it is repeated: with repetition, recall at 5 is 3 points
-/// lower on sets of tasks with several steps, and the same on others.
+/// A term counts once, however often it is repeated. Counted repetitions lowered the recall at 5 of
+/// one labelled set by 2.9 points, raised that of another by 0.7, and hardly changed the others.
 pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<QueryTerm> {
     let mut words: Vec<String> = Vec::new();
     for_each_word(beginning(text, MAX_QUERY_BYTES), |word| {

@@ -47,6 +47,7 @@ const STEP_2: &[(&str, &str)] = &[
     ("entli", "ent"),
     ("fulli", "ful"),
     ("iviti", "ive"),
+    ("ogist", "og"),
     ("ousli", "ous"),
     ("abli", "able"),
     ("alli", "al"),
@@ -108,9 +109,10 @@ impl Stemmer {
                 word[at] = b'Y';
             }
         }
-        let prefix = ["gener", "commun", "arsen", "past", "univers", "later", "emerg", "organ"]
-            .iter()
-            .find(|prefix| word.starts_with(prefix.as_bytes()));
+        let prefix =
+            ["gener", "inter", "commun", "arsen", "past", "univers", "later", "emerg", "organ"]
+                .iter()
+                .find(|prefix| word.starts_with(prefix.as_bytes()));
         let first_region = prefix.map_or_else(|| region_after(&word, 0), |prefix| prefix.len());
         let second_region = region_after(&word, first_region);
         Self { word, first_region, second_region }
@@ -337,6 +339,8 @@ mod tests {
             ("adoption", "adopt"),
             ("controlling", "control"),
             ("generate", "generat"),
+            ("internal", "internal"),
+            ("biologist", "biolog"),
             ("skies", "sky"),
             ("news", "news"),
             ("proceed", "proceed"),

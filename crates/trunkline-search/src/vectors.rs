@@ -55,6 +55,11 @@ impl QueryVector {
         is_known.then(|| Self(components.collect()))
     }
 
+    /// The cosine of the angle to a document, from 0 to 1.
+    pub(crate) fn cosine(&self, document: &DocumentVector) -> f32 {
+        (self.similarity(document) / (QUERY_SCALE * DOCUMENT_SCALE)).min(1.0)
+    }
+
     /// Similarity to a document, from 0 on. Only ratios of similarities have a meaning.
     pub(crate) fn similarity(&self, document: &DocumentVector) -> f32 {
         let products = self.0.iter().zip(document);
@@ -163,14 +168,21 @@ impl WordTable {
 
     /// Adds the row of a word, or those of the longest pieces that it is made of.
     fn add_word(&self, word: &str, sum: &mut [f32]) {
+        if let Some(row) = self.find(word.as_bytes()) {
+            self.add_row(row, sum);
+            return;
+        }
         let mut rest = word.as_bytes();
+        let mut piece = Vec::with_capacity(INNER.len() + rest.len());
         let mut prefix: &[u8] = &[];
         while !rest.is_empty() {
-            let find = |length: usize| {
-                let piece = [prefix, &rest[..length]].concat();
+            let mut find = |length: usize| {
+                piece.clear();
+                piece.extend_from_slice(prefix);
+                piece.extend_from_slice(&rest[..length]);
                 self.find(&piece).map(|row| (row, length))
             };
-            let Some((row, length)) = (1..=rest.len()).rev().find_map(find) else { return };
+            let Some((row, length)) = (1..=rest.len()).rev().find_map(&mut find) else { return };
             self.add_row(row, sum);
             rest = &rest[length..];
             prefix = INNER;
