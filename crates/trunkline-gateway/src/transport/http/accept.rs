@@ -223,13 +223,13 @@ impl Connections {
         // anyway.
         let _ = stream.set_nodelay(true);
         let visitor = ConnectionState::new(&self.share);
-        let visit = serve_connection(
+        let serving = serve_connection(
             self.router.clone(),
             stream,
             visitor.clone(),
             self.is_over.subscribe(),
         );
-        let task = self.going_on.spawn(visit);
+        let task = self.going_on.spawn(serving);
         self.strangers.push_back((visitor, task));
         // The queue may contain closed and authenticated connections, so it is pruned at twice the
         // limit.

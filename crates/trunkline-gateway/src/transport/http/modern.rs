@@ -67,7 +67,7 @@ fn modern_caller(
     (headers, incoming): (&HeaderMap, &IncomingRequest),
     outlet: Sender<Bytes>,
 ) -> Result<(Caller, UnreadMessages), RpcError> {
-    let client = ClientProfile::of_request(&incoming.said)?;
+    let client = ClientProfile::of_request(&incoming.meta)?;
     param_headers::check(headers, &client.version, incoming)?;
     let Requester { principal, .. } = requester_without_session(&client, identity);
     let unread = state.sessions.unread.answers_to(principal);

@@ -67,7 +67,7 @@ pub(super) async fn receive(
         }
         Ok(Message::Response(answer)) => match state.sessions.find(identity, &headers) {
             Ok(session) => {
-                session.session.questions.on_response(answer);
+                session.session.server_requests.on_response(answer);
                 StatusCode::ACCEPTED.into_response()
             }
             Err(refusal) => *refusal,
@@ -139,7 +139,7 @@ fn modern_teller(
 ) -> Result<ClientProfile, RpcError> {
     let Notification { method, params } = notification.clone();
     let incoming = IncomingRequest::of(Request { id: Id::number(0), method, params });
-    let client = ClientProfile::of_request(&incoming.said)?;
+    let client = ClientProfile::of_request(&incoming.meta)?;
     param_headers::check(headers, &client.version, &incoming)?;
     Ok(client)
 }
@@ -198,7 +198,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
         identity: Arc::clone(&session.identity),
         level: Some(session.level()),
         channel: ClientChannel::new(OutboundChannel::Request(outlet))
-            .with_server_requests(Arc::clone(&session.questions))
+            .with_server_requests(Arc::clone(&session.server_requests))
             .with_cancel_params(last_words),
         session: Some(Arc::clone(session)),
         admission: Lease::Request,
