@@ -86,10 +86,10 @@ impl ListKinds {
             (self.prompts, "notifications/prompts/list_changed"),
             (self.resources, "notifications/resources/list_changed"),
         ];
-        let said = |(is_said, method): (bool, &str)| {
-            is_said.then(|| Notification { method: method.into(), params: None })
+        let notification = |(has_changed, method): (bool, &str)| {
+            has_changed.then(|| Notification { method: method.into(), params: None })
         };
-        named.into_iter().filter_map(said)
+        named.into_iter().filter_map(notification)
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) type LogSink = Arc<dyn Fn(&ServerName, &ServerNotification) + Send + 
 /// Distributes changes to all listeners. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct ChangeHub {
-    told: broadcast::Sender<Change>,
+    sender: broadcast::Sender<Change>,
     scopes: Arc<Mutex<HashMap<Arc<CallerScope>, ScopeDigest>>>,
     /// Lists that are being requested after a `list_changed` notification.
     incoming: Arc<Mutex<HashSet<(ServerName, ItemKind)>>>,
@@ -142,7 +142,7 @@ impl Drop for TaskGuard {
 /// A listener that already collects changes, and does not forward them yet.
 pub(crate) struct PendingListener {
     scope: ScopeGuard,
-    told: broadcast::Receiver<Change>,
+    receiver: broadcast::Receiver<Change>,
 }
 
 impl PendingListener {
@@ -153,10 +153,10 @@ impl PendingListener {
         subscriptions: Arc<ResourceSubscriptions>,
         tell: impl Fn(Notification) + Send + 'static,
     ) -> TaskGuard {
-        let Self { scope, mut told } = self;
+        let Self { scope, mut receiver } = self;
         let task = tokio::spawn(async move {
             loop {
-                let lists = match told.recv().await {
+                let lists = match receiver.recv().await {
                     Ok(Change::Resource { server, uri, params }) => {
                         let address = subscriptions
                             .downstream_uri((&server, NotificationSource::Shared), &uri);
@@ -204,8 +204,8 @@ impl ChangeHub {
     /// Starts the task that listens to the servers of a host. It ends with the host or with the
     /// returned guard.
     pub(crate) fn of(host: &Host, log: LogSink) -> (Self, TaskGuard) {
-        let told = broadcast::Sender::new(MAX_BEHIND);
-        let changes = Self { told, scopes: Arc::default(), incoming: Arc::default(), log };
+        let sender = broadcast::Sender::new(MAX_BEHIND);
+        let changes = Self { sender, scopes: Arc::default(), incoming: Arc::default(), log };
         let (host, following) = (host.downgrade(), changes.clone());
         let task = tokio::spawn(async move {
             // A panic loses one change, not all later ones.
@@ -218,7 +218,7 @@ impl ChangeHub {
 
     /// Starts to collect changes for a listener, which are forwarded later.
     pub(crate) fn begin(&self, host: &Host, scope: &CallerScope) -> PendingListener {
-        PendingListener { scope: self.watch(host, scope), told: self.told.subscribe() }
+        PendingListener { scope: self.watch(host, scope), receiver: self.sender.subscribe() }
     }
 
     /// Tracks the lists of a scope while it has a listener.
@@ -246,7 +246,7 @@ impl ChangeHub {
             }
             watched.digests = now;
             if lists != ListKinds::default() {
-                let _ = self.told.send(Change::Lists { scope: Arc::clone(scope), lists });
+                let _ = self.sender.send(Change::Lists { scope: Arc::clone(scope), lists });
             }
         }
     }
@@ -322,7 +322,7 @@ async fn run(host: WeakHost, changes: ChangeHub) {
         {
             let Some(host) = host.upgrade() else { return };
             for (connection, share) in sync_listeners(&mut ears, &host, &heard) {
-                let _ = changes.told.send(Change::Connected(connection, share));
+                let _ = changes.sender.send(Change::Connected(connection, share));
             }
         }
         tokio::select! {
@@ -335,16 +335,16 @@ async fn run(host: WeakHost, changes: ChangeHub) {
                 let Some(host) = host.upgrade() else { return };
                 changes.compare(&host);
             }
-            Some((server, said)) = hearing.recv() => {
+            Some((server, received)) = hearing.recv() => {
                 let Some(host) = host.upgrade() else { return };
-                take(&changes, &host, server, &said);
+                take(&changes, &host, server, &received);
             }
         }
     }
 }
 
-fn take(changes: &ChangeHub, host: &Host, server: ServerName, said: &ServerNotification) {
-    let notification = &said.notification;
+fn take(changes: &ChangeHub, host: &Host, server: ServerName, received: &ServerNotification) {
+    let notification = &received.notification;
     for kind in ItemKind::list_changed_method(&notification.method) {
         changes.on_list_change(host, &server, *kind);
     }
@@ -354,7 +354,7 @@ fn take(changes: &ChangeHub, host: &Host, server: ServerName, said: &ServerNotif
             if matches!(method, "notifications/message" | ELICITATION_COMPLETE)
                 || !is_mcp_method(method) =>
         {
-            return (changes.log)(&server, said);
+            return (changes.log)(&server, received);
         }
         _ => return,
     }
@@ -362,7 +362,7 @@ fn take(changes: &ChangeHub, host: &Host, server: ServerName, said: &ServerNotif
     let Some(uri) = params.get("uri") else { return };
     let Some(uri) = uri.as_str().map(Arc::from) else { return };
     // The `_meta` of a modern server names the subscription of this gateway, not of the client.
-    let _ = changes.told.send(Change::Resource { server, uri, params: params.without("_meta") });
+    let _ = changes.sender.send(Change::Resource { server, uri, params: params.without("_meta") });
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

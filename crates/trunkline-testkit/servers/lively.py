@@ -8,7 +8,7 @@ more tools, one a line; they are announced when `change` is called. `FOLDER/unan
 the name of one that is added at the first `subscriptions/listen`, before it is acknowledged. Such a tool `NAME` gives the text of `FOLDER/NAME.json`
 as its result, byte for byte. `FOLDER/writing` has the names of tools that declare that they write, `FOLDER/prompts`
 those of prompts, `FOLDER/mismatched` that of a tool whose next call is refused because of its headers,
-`FOLDER/word` what `work` writes to the log. `FOLDER/dying`, if it is there, makes the server
+`FOLDER/word` what `work` writes to the log, `FOLDER/server-request` the server request of `ask` in place of an elicitation. `FOLDER/dying`, if it is there, makes the server
 end at its start; `slow` makes it wait for a second first; `requesting` makes it ask in requests in either generation; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `stall`
@@ -60,17 +60,20 @@ def text(words):
 
 
 def ask(request):
-    question = {"message": "How much?", "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     params = request["params"]
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    question = {"method": "elicitation/create", "params": {"message": "How much?", "requestedSchema": schema}}
+    other = FOLDER / "server-request"
+    if other.exists():
+        question = json.loads(other.read_text())
     if GENERATION == "legacy" or (FOLDER / "requesting").exists():
         waiting["q"] = None if params["name"] == "stall" else request["id"]
-        send(id="q", method="elicitation/create", params=question)
+        send(id="q", **question)
         return None
     if params["name"] == "stall" and "inputResponses" in params:
         return None
     if "inputResponses" not in params:
-        questions = {"q": {"method": "elicitation/create", "params": question}}
-        return {"resultType": "input_required", "inputRequests": questions, "requestState": "sealed: \u00e9"}
+        return {"resultType": "input_required", "inputRequests": {"q": question}, "requestState": "sealed: \u00e9"}
     if params.get("requestState") != "sealed: \u00e9":
         return text("the state was lost")
     return text(json.dumps(params["inputResponses"]["q"]))
@@ -170,7 +173,8 @@ def is_written(message):
 def serve(message):
     if "method" not in message:
         if waiting.get(message["id"]) is not None:
-            send(id=waiting.pop(message["id"]), result=text(json.dumps(message.get("result") or message["error"])))
+            response = message["result"] if "result" in message else message["error"]
+            send(id=waiting.pop(message["id"]), result=text(json.dumps(response)))
         return
     note("asked", message["method"])
     if message["method"] == "tools/call":

@@ -6,8 +6,7 @@ mod no_result;
 mod error;
 mod artifacts;
 mod outcome;
-mod untrusted;
-mod links;
+mod handler;
 mod task_updates;
 
 use std::cell::Cell;
@@ -37,8 +36,7 @@ use crate::message::{Raw, RpcError};
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::sanitize::sanitize_json;
 use crate::view::View;
-use links::LinkHandler;
-use untrusted::SanitizingHandler;
+use handler::RouteHandler;
 
 /// Attempts to send a request when the tool list changes between authorization and send.
 const MAX_LOOKS: usize = 3;
@@ -203,10 +201,8 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let links = LinkHandler { inner: options.handler, route: self };
-        let cleaning = SanitizingHandler(&links);
-        let mut round_trips =
-            RoundTrips::begin(&self.connection, ask, self.handler(&links, &cleaning));
+        let handler = RouteHandler { inner: options.handler, route: self };
+        let mut round_trips = RoundTrips::begin(&self.connection, ask, &handler);
         let mut looks_in_vain = 0;
         while looks_in_vain < MAX_LOOKS {
             // The request fails as stale if the revision changes before it is sent.
@@ -251,22 +247,9 @@ impl Route<'_> {
             requester: options.requester.cloned().unwrap_or_default(),
             ..OutgoingRequest::new(method, Some(params))
         };
-        let links = LinkHandler { inner: options.handler, route: self };
-        let cleaning = SanitizingHandler(&links);
-        let answer = self.connection.request_with(ask, self.handler(&links, &cleaning)).await;
+        let handler = RouteHandler { inner: options.handler, route: self };
+        let answer = self.connection.request_with(ask, &handler).await;
         self.outcome(kind, answer, options).await
-    }
-
-    /// The handler of the call, sanitizing for untrusted servers.
-    fn handler<'a>(
-        &self,
-        links: &'a LinkHandler<'a>,
-        cleaning: &'a SanitizingHandler<'a>,
-    ) -> &'a dyn CallHandler {
-        match self.server.trust {
-            Trust::Trusted => links,
-            Trust::Untrusted => cleaning,
-        }
     }
 
     /// Fails if this revision of the tool list has another definition of the tool than the listed

@@ -23,12 +23,12 @@ const MAX_ADDRESS_BYTES: usize = 2 * 1024 * 1024;
 /// connection of one of these sources.
 pub(crate) fn resubscribe(
     subscriptions: &Arc<ResourceSubscriptions>,
-    (connection, teller): (&Arc<Connection>, NotificationSource),
+    (connection, source): (&Arc<Connection>, NotificationSource),
     before: &[NotificationSource],
 ) {
     for uri in subscriptions.of_others(connection, before) {
         let (subscriptions, connection) = (Arc::clone(subscriptions), Arc::clone(connection));
-        tokio::spawn(async move { subscriptions.renew((&connection, teller), uri).await });
+        tokio::spawn(async move { subscriptions.renew((&connection, source), uri).await });
     }
 }
 
@@ -38,11 +38,11 @@ pub(crate) enum NotificationSource {
     /// The shared server.
     Shared,
     /// The client's dedicated server.
-    Own,
+    Dedicated,
 }
 
 impl NotificationSource {
-    pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
+    pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Dedicated];
 
     /// The sources that a shared server replaces. A dedicated process replaces it at the next call.
     pub(super) fn before_shared(share: Share) -> &'static [Self] {
@@ -61,7 +61,7 @@ pub(crate) struct ResourceSubscriptions {
     /// The client.
     requester: Requester,
     wanted: Mutex<HashMap<SubscriptionKey, ResourceEntry>>,
-    wishes: AtomicU64,
+    next_number: AtomicU64,
 }
 
 struct ResourceEntry {
@@ -69,14 +69,14 @@ struct ResourceEntry {
     number: u64,
     /// The exposed URI.
     address: String,
-    teller: NotificationSource,
+    source: NotificationSource,
     /// The source that replaces it once it confirms. Updates may arrive before the confirmation.
     next: Option<NotificationSource>,
     connection: Weak<Connection>,
     /// The upstream subscription, once it is confirmed.
     subscription: Option<ResourceSubscription>,
     /// Number of pending requests to the server.
-    asking: usize,
+    pending: usize,
 }
 
 impl ResourceEntry {
@@ -88,7 +88,7 @@ impl ResourceEntry {
 impl ResourceSubscriptions {
     /// Creates an empty set.
     pub(crate) fn of(requester: Requester) -> Self {
-        Self { requester, wanted: Mutex::default(), wishes: AtomicU64::default() }
+        Self { requester, wanted: Mutex::default(), next_number: AtomicU64::default() }
     }
 
     /// Subscribes to a resource of a server.
@@ -98,9 +98,9 @@ impl ResourceSubscriptions {
         uri: String,
         address: String,
     ) -> Result<(), RpcError> {
-        let Some(asking) = self.request(from, uri, Some(address))? else { return Ok(()) };
-        match asking.subscribed().await {
-            Ok(subscription) => asking.agreed(subscription?),
+        let Some(pending) = self.request(from, uri, Some(address))? else { return Ok(()) };
+        match pending.subscribed().await {
+            Ok(subscription) => pending.agreed(subscription?),
             Err(error) => return Err(not_subscribed(&error)),
         }
         Ok(())
@@ -108,15 +108,15 @@ impl ResourceSubscriptions {
 
     /// Subscribes on another connection, unless the client has unsubscribed.
     async fn renew(&self, from: (&Arc<Connection>, NotificationSource), uri: String) {
-        let Ok(Some(asking)) = self.request(from, uri, None) else { return };
-        match asking.subscribed().await {
-            Ok(Ok(subscription)) => asking.agreed(subscription),
+        let Ok(Some(pending)) = self.request(from, uri, None) else { return };
+        match pending.subscribed().await {
+            Ok(Ok(subscription)) => pending.agreed(subscription),
             // Only a pending request of the client reports a rejection.
             Ok(Err(_)) => {}
             // Another connection replaces it.
             Err(_) if from.0.is_closed() => {}
             // The client got a confirmation before, so it is retried in the background.
-            Err(_) => asking.agreed(from.0.resubscribe(&self.requester, &asking.key.1)),
+            Err(_) => pending.agreed(from.0.resubscribe(&self.requester, &pending.key.1)),
         }
     }
 
@@ -124,7 +124,7 @@ impl ResourceSubscriptions {
     /// nothing to renew.
     fn request<'a>(
         &'a self,
-        (connection, teller): (&'a Arc<Connection>, NotificationSource),
+        (connection, source): (&'a Arc<Connection>, NotificationSource),
         uri: String,
         address: Option<String>,
     ) -> Result<Option<PendingSubscribe<'a>>, RpcError> {
@@ -139,8 +139,8 @@ impl ResourceSubscriptions {
                 return Ok(None);
             }
             (Some(known), _) => {
-                known.next = Some(teller);
-                known.asking += 1;
+                known.next = Some(source);
+                known.pending += 1;
                 known.number
             }
             (None, None) => return Ok(None),
@@ -148,31 +148,35 @@ impl ResourceSubscriptions {
                 return Err(invalid("too many resources are subscribed to already"));
             }
             (None, Some(address)) => {
-                let number = self.wishes.fetch_add(1, Ordering::Relaxed);
-                let (next, subscription, asking) = (None, None, 1);
+                let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+                let (next, subscription, pending) = (None, None, 1);
                 let connection = Arc::downgrade(connection);
                 let new = ResourceEntry {
                     number,
                     address,
-                    teller,
+                    source,
                     next,
                     connection,
                     subscription,
-                    asking,
+                    pending,
                 };
                 wanted.insert(key.clone(), new);
                 number
             }
         };
-        Ok(Some(PendingSubscribe { subscriptions: self, key, number, connection, teller }))
+        Ok(Some(PendingSubscribe { subscriptions: self, key, number, connection, source }))
     }
 
     /// The URIs of subscriptions to the same server on other connections.
-    fn of_others(&self, connection: &Arc<Connection>, told: &[NotificationSource]) -> Vec<String> {
+    fn of_others(
+        &self,
+        connection: &Arc<Connection>,
+        sources: &[NotificationSource],
+    ) -> Vec<String> {
         let wanted = lock(&self.wanted);
         let is_other = |server: &ServerName, wanted: &ResourceEntry| {
             *server == connection.server().name
-                && told.contains(&wanted.teller)
+                && sources.contains(&wanted.source)
                 && !wanted.is_of(connection)
         };
         let others = wanted.iter().filter(|((server, _), wanted)| is_other(server, wanted));
@@ -193,12 +197,12 @@ impl ResourceSubscriptions {
     pub(crate) fn updated(
         &self,
         (server, may_hear): (&ServerName, &dyn Fn(&str) -> bool),
-        said: &Notification,
+        notification: &Notification,
     ) -> Option<Notification> {
-        let params = said.params.as_ref()?;
+        let params = notification.params.as_ref()?;
         let uri = params.get("uri")?;
         let uri = uri.as_str()?;
-        let address = self.downstream_uri((server, NotificationSource::Own), &uri)?;
+        let address = self.downstream_uri((server, NotificationSource::Dedicated), &uri)?;
         // The rules may have changed since the subscription.
         if !may_hear(&uri) {
             return None;
@@ -209,13 +213,13 @@ impl ResourceSubscriptions {
 
     pub(super) fn downstream_uri(
         &self,
-        (server, teller): (&ServerName, NotificationSource),
+        (server, source): (&ServerName, NotificationSource),
         uri: &str,
     ) -> Option<String> {
         let wanted = lock(&self.wanted);
         let wanted = wanted.get(&(server.clone(), uri.to_owned()));
         let tells =
-            |wanted: &&ResourceEntry| wanted.teller == teller || wanted.next == Some(teller);
+            |wanted: &&ResourceEntry| wanted.source == source || wanted.next == Some(source);
         wanted.filter(tells).map(|wanted| wanted.address.clone())
     }
 
@@ -234,7 +238,7 @@ struct PendingSubscribe<'a> {
     key: SubscriptionKey,
     number: u64,
     connection: &'a Arc<Connection>,
-    teller: NotificationSource,
+    source: NotificationSource,
 }
 
 impl PendingSubscribe<'_> {
@@ -247,23 +251,23 @@ impl PendingSubscribe<'_> {
     /// Stores a confirmed subscription; drops it if the client has unsubscribed meanwhile.
     fn agreed(&self, subscription: ResourceSubscription) {
         let mut wanted = lock(&self.subscriptions.wanted);
-        let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
-        let Some(wish) = wish else { return };
-        (wish.teller, wish.next) = (self.teller, None);
-        wish.connection = Arc::downgrade(self.connection);
-        wish.subscription = Some(subscription);
+        let entry = wanted.get_mut(&self.key).filter(|entry| entry.number == self.number);
+        let Some(entry) = entry else { return };
+        (entry.source, entry.next) = (self.source, None);
+        entry.connection = Arc::downgrade(self.connection);
+        entry.subscription = Some(subscription);
     }
 }
 
 impl Drop for PendingSubscribe<'_> {
     fn drop(&mut self) {
         let mut wanted = lock(&self.subscriptions.wanted);
-        let wish = wanted.get_mut(&self.key).filter(|wish| wish.number == self.number);
-        let Some(wish) = wish else { return };
-        wish.asking -= 1;
-        if wish.asking == 0 {
-            wish.next = None;
-            if wish.subscription.is_none() {
+        let entry = wanted.get_mut(&self.key).filter(|entry| entry.number == self.number);
+        let Some(entry) = entry else { return };
+        entry.pending -= 1;
+        if entry.pending == 0 {
+            entry.next = None;
+            if entry.subscription.is_none() {
                 wanted.remove(&self.key);
             }
         }

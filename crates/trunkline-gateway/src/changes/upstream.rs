@@ -60,8 +60,8 @@ impl UpstreamListener {
         let task = tokio::spawn(async move {
             loop {
                 match notifications.recv().await {
-                    Ok(said) => {
-                        if heard.send((server.clone(), said)).await.is_err() {
+                    Ok(received) => {
+                        if heard.send((server.clone(), received)).await.is_err() {
                             return;
                         }
                     }

@@ -63,9 +63,9 @@ impl RelayHandler {
     }
 
     /// Records a URL elicitation, to deliver its completion later.
-    fn note_url_elicitation(&self, visit: &Raw, channel: Option<&ClientChannel>) {
+    fn note_url_elicitation(&self, elicitation: &Raw, channel: Option<&ClientChannel>) {
         if let (Some(session), Some(server)) = (&self.caller.session, &self.server) {
-            session.elicitations.add(server, visit, channel);
+            session.elicitations.add(server, elicitation, channel);
         }
     }
 
@@ -81,7 +81,7 @@ impl RelayHandler {
     /// Records the URL elicitations that an error requires.
     pub(crate) fn on_error(&self, error: &CallError) {
         let elicitations = error.refusal().map(required_elicitations).unwrap_or_default();
-        elicitations.iter().for_each(|visit| self.note_url_elicitation(visit, None));
+        elicitations.iter().for_each(|elicitation| self.note_url_elicitation(elicitation, None));
     }
 }
 
@@ -106,17 +106,18 @@ impl CallHandler for RelayHandler {
         }
     }
 
-    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
-            require_capability(&self.caller.client, &question)?;
+            require_capability(&self.caller.client, &request)?;
             match &self.inputs {
-                Some(inputs) => inputs.ask(question).await,
+                Some(inputs) => inputs.ask(request).await,
                 None => {
-                    if let Some(visit) = question.params.as_ref().filter(|_| wants_visit(&question))
+                    if let Some(elicitation) =
+                        request.params.as_ref().filter(|_| is_url_elicitation(&request))
                     {
-                        self.note_url_elicitation(visit, Some(&self.caller.channel));
+                        self.note_url_elicitation(elicitation, Some(&self.caller.channel));
                     }
-                    self.caller.channel.ask(to_legacy_request(question)).await
+                    self.caller.channel.ask(to_legacy_request(request)).await
                 }
             }
         })
@@ -142,10 +143,12 @@ impl CallHandler for RelayHandler {
 /// Fails if the client does not support the server request.
 pub(crate) fn require_capability(
     client: &ClientProfile,
-    question: &ServerRequest,
+    request: &ServerRequest,
 ) -> Result<(), RpcError> {
-    let is_offered = match &*question.method {
-        "elicitation/create" if wants_visit(question) => client.declares(&["elicitation", "url"]),
+    let is_offered = match &*request.method {
+        "elicitation/create" if is_url_elicitation(request) => {
+            client.declares(&["elicitation", "url"])
+        }
         // Without modes, elicitation means forms, which existed before URL elicitation.
         "elicitation/create" => {
             client.declares(&["elicitation"])
@@ -159,23 +162,23 @@ pub(crate) fn require_capability(
     if is_offered {
         return Ok(());
     }
-    Err(unsupported_server_request(&question.method))
+    Err(unsupported_server_request(&request.method))
 }
 
 /// Adds the `elicitationId` that legacy clients expect.
-pub(crate) fn to_legacy_request(question: ServerRequest) -> ServerRequest {
-    let needs_id = wants_visit(&question)
-        && question.params.as_ref().is_some_and(|it| it.get("elicitationId").is_none());
+pub(crate) fn to_legacy_request(request: ServerRequest) -> ServerRequest {
+    let needs_id = is_url_elicitation(&request)
+        && request.params.as_ref().is_some_and(|it| it.get("elicitationId").is_none());
     if !needs_id {
-        return question;
+        return request;
     }
     let id = Raw::from_string(&crate::client::state_codec::random_id());
-    let params = question.params.map(|params| params.with("elicitationId", &id));
-    ServerRequest { params, ..question }
+    let params = request.params.map(|params| params.with("elicitationId", &id));
+    ServerRequest { params, ..request }
 }
 
 /// Whether the request is a URL elicitation.
-fn wants_visit(question: &ServerRequest) -> bool {
-    let mode = question.params.as_ref().and_then(|params| params.get("mode"));
+fn is_url_elicitation(request: &ServerRequest) -> bool {
+    let mode = request.params.as_ref().and_then(|params| params.get("mode"));
     mode.as_ref().and_then(Raw::as_str).as_deref() == Some("url")
 }

@@ -118,15 +118,15 @@ impl Caller {
         if self.era() == Era::Modern {
             return params.clone();
         }
-        let said = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
-        let mut said = said.with(meta::CLIENT_CAPABILITIES, &self.client.capabilities);
+        let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+        let mut meta = meta.with(meta::CLIENT_CAPABILITIES, &self.client.capabilities);
         if let Some(info) = &self.client.info {
-            said = said.with(meta::CLIENT_INFO, info);
+            meta = meta.with(meta::CLIENT_INFO, info);
         }
         if let Some(level) = self.level {
-            said = said.with(meta::LOG_LEVEL, &Raw::from_string(level.as_str()));
+            meta = meta.with(meta::LOG_LEVEL, &Raw::from_string(level.as_str()));
         }
-        params.with("_meta", &said)
+        params.with("_meta", &meta)
     }
 }
 
@@ -148,7 +148,7 @@ fn id_without_session(client: &ClientProfile, identity: &CallerIdentity) -> Clie
 }
 
 /// A client ID derived from everything that identifies the client.
-fn digest_id(said: &str) -> ClientId {
-    let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
+fn digest_id(identity: &str) -> ClientId {
+    let digest = ring::digest::digest(&ring::digest::SHA256, identity.as_bytes());
     URL_SAFE_NO_PAD.encode(digest).as_str().into()
 }

@@ -158,19 +158,19 @@ impl StreamReceiver {
 pub(crate) struct ClientChannel {
     outlet: OutboundChannel,
     /// The pending server requests, if the client can receive any.
-    questions: Option<Arc<ServerRequests>>,
+    server_requests: Option<Arc<ServerRequests>>,
     last_words: CancelParams,
 }
 
 impl ClientChannel {
     /// A channel for notifications only.
     pub(crate) fn new(outlet: OutboundChannel) -> Self {
-        Self { outlet, questions: None, last_words: CancelParams::default() }
+        Self { outlet, server_requests: None, last_words: CancelParams::default() }
     }
 
     /// Allows server requests on this channel too.
-    pub(crate) fn with_server_requests(self, questions: Arc<ServerRequests>) -> Self {
-        Self { questions: Some(questions), ..self }
+    pub(crate) fn with_server_requests(self, server_requests: Arc<ServerRequests>) -> Self {
+        Self { server_requests: Some(server_requests), ..self }
     }
 
     /// Adds the parameters of the client's cancellation of the request.
@@ -189,11 +189,11 @@ impl ClientChannel {
     }
 
     /// Sends a server request to the client, and waits for the response.
-    pub(crate) async fn ask(&self, question: ServerRequest) -> Result<Raw, RpcError> {
-        let Some(questions) = &self.questions else {
+    pub(crate) async fn ask(&self, request: ServerRequest) -> Result<Raw, RpcError> {
+        let Some(server_requests) = &self.server_requests else {
             return Err(no_client_response("the client cannot be asked"));
         };
-        questions.ask(question, |message| self.send_first(message)).await
+        server_requests.ask(request, |message| self.send_first(message)).await
     }
 
     /// Sends a message, and returns a sender for a later one; `None` if the message could not be
@@ -235,42 +235,42 @@ pub(crate) struct ServerRequests {
 struct OpenRequest {
     number: u64,
     answer: oneshot::Receiver<Result<Raw, RpcError>>,
-    questions: Arc<ServerRequests>,
+    server_requests: Arc<ServerRequests>,
     /// `None` until the request is sent.
-    way: Option<FollowUpSender>,
+    follow_up: Option<FollowUpSender>,
 }
 
 impl ServerRequests {
     /// Sends a server request, if that is possible, and waits for the response of the client.
     pub(crate) async fn ask(
         self: &Arc<Self>,
-        question: ServerRequest,
+        request: ServerRequest,
         send: impl FnOnce(Bytes) -> Option<FollowUpSender>,
     ) -> Result<Raw, RpcError> {
-        let mut incoming = self.open();
-        let (id, ServerRequest { method, params }) = (Id::number(incoming.number), question);
-        incoming.way = send(Message::Request(Request { id, method, params }).write());
-        if incoming.way.is_none() {
+        let mut open = self.open();
+        let (id, ServerRequest { method, params }) = (Id::number(open.number), request);
+        open.follow_up = send(Message::Request(Request { id, method, params }).write());
+        if open.follow_up.is_none() {
             let message =
                 "the client cannot be asked: no stream to it is open, or it does not read it";
             return Err(no_client_response(message));
         }
         // The caller sets the timeout.
         let gone = |_| Err(no_client_response("the client did not answer"));
-        (&mut incoming.answer).await.unwrap_or_else(gone)
+        (&mut open.answer).await.unwrap_or_else(gone)
     }
 
     fn open(self: &Arc<Self>) -> OpenRequest {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         self.lock().insert(number, reply);
-        OpenRequest { number, answer, questions: Arc::clone(self), way: None }
+        OpenRequest { number, answer, server_requests: Arc::clone(self), follow_up: None }
     }
 
     /// Delivers a response of the client. One without a pending request is ignored.
     pub(crate) fn on_response(&self, response: Response) {
-        let incoming = response.id.as_number().and_then(|number| self.lock().remove(&number));
-        if let Some(reply) = incoming {
+        let open = response.id.as_number().and_then(|number| self.lock().remove(&number));
+        if let Some(reply) = open {
             let _ = reply.send(response.outcome);
         }
     }
@@ -284,12 +284,12 @@ type ResponseSender = oneshot::Sender<Result<Raw, RpcError>>;
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        let is_open = self.questions.lock().remove(&self.number).is_some();
-        if let Some(way) = self.way.take().filter(|_| is_open) {
+        let is_open = self.server_requests.lock().remove(&self.number).is_some();
+        if let Some(follow_up) = self.follow_up.take().filter(|_| is_open) {
             let words = json!({ "requestId": self.number, "reason": NOT_WANTED });
             let params = Some(Raw::from_value(&words));
             let method = "notifications/cancelled".into();
-            way(Message::Notification(Notification { method, params }).write());
+            follow_up(Message::Notification(Notification { method, params }).write());
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::request::errors::no_client_response;
 use crate::request::response::RpcResult;
 
 /// Server requests of one call that may be pending.
-const MAX_QUESTIONS: usize = 16;
+const MAX_SERVER_REQUESTS: usize = 16;
 
 /// The final result of a call.
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
@@ -28,7 +28,7 @@ type InputSender = oneshot::Sender<Result<Raw, RpcError>>;
 
 /// The server requests of one call, waiting for its client.
 pub(crate) struct InputQueue {
-    questions: Sender<(ServerRequest, InputSender)>,
+    sender: Sender<(ServerRequest, InputSender)>,
     /// The channel to the client, replaced with every retry.
     channel: Mutex<ClientChannel>,
     /// The server of the call, once it is known.
@@ -57,9 +57,9 @@ impl Drop for OpenInput<'_> {
 
 impl InputQueue {
     pub(crate) fn new(channel: ClientChannel) -> (Arc<Self>, InputRequests) {
-        let (questions, incoming) = bounded(MAX_QUESTIONS);
+        let (sender, incoming) = bounded(MAX_SERVER_REQUESTS);
         let inputs = Self {
-            questions,
+            sender,
             channel: Mutex::new(channel),
             server: OnceLock::new(),
             waiting: AtomicUsize::new(0),
@@ -94,11 +94,11 @@ impl InputQueue {
     }
 
     /// Queues a server request, and waits until the client has retried with a response.
-    pub(crate) async fn ask(&self, question: ServerRequest) -> Result<Raw, RpcError> {
+    pub(crate) async fn ask(&self, request: ServerRequest) -> Result<Raw, RpcError> {
         // Counted before the request is visible, and until its response is not awaited any more.
         let _open = OpenInput::counted(&self.waiting);
         let (reply, answer) = oneshot::channel();
-        let is_put = self.questions.send((question, reply)).is_ok();
+        let is_put = self.sender.send((request, reply)).is_ok();
         if !is_put {
             return Err(no_client_response("too many questions are open"));
         }
@@ -190,9 +190,9 @@ mod tests {
         let (inputs, requests) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let mut incoming = requests.incoming;
-        let question = || ServerRequest { method: "roots/list".into(), params: None };
+        let request = || ServerRequest { method: "roots/list".into(), params: None };
         {
-            let mut asking = std::pin::pin!(inputs.ask(question()));
+            let mut asking = std::pin::pin!(inputs.ask(request()));
             assert!(!inputs.has_open_requests(), "nothing has been asked yet");
             tokio::select! {
                 biased;
@@ -206,7 +206,7 @@ mod tests {
             assert!(inputs.has_open_requests());
             reply.send(Ok(Raw::empty_object())).unwrap();
         };
-        assert!(tokio::join!(inputs.ask(question()), answering).0.is_ok());
+        assert!(tokio::join!(inputs.ask(request()), answering).0.is_ok());
         assert!(!inputs.has_open_requests());
     }
 

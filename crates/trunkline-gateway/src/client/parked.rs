@@ -279,16 +279,16 @@ mod tests {
     }
 
     /// Signals its drop.
-    struct Told(oneshot::Sender<()>);
+    struct DropSignal(oneshot::Sender<()>);
 
     fn waiting() -> (ParkedCall, oneshot::Receiver<()>) {
         let (outlet, _) = bounded(1);
         let (_, inputs) = InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let (dropped, is_dropped) = oneshot::channel();
-        let told = Told(dropped);
+        let signal = DropSignal(dropped);
         let call: CallFuture = Box::pin(async move {
             std::future::pending::<()>().await;
-            drop(told.0);
+            drop(signal.0);
             Ok(Raw::empty_object().into())
         });
         (ParkedCall::new(call, inputs), is_dropped)

@@ -37,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) id: ClientId,
     pub(crate) client: Arc<ClientProfile>,
     pub(crate) identity: Arc<CallerIdentity>,
-    pub(crate) questions: Arc<ServerRequests>,
+    pub(crate) server_requests: Arc<ServerRequests>,
     pub(crate) stream: Arc<dyn SessionStream>,
     /// Its resource subscriptions.
     pub(crate) subscriptions: Arc<ResourceSubscriptions>,
@@ -83,7 +83,7 @@ impl Session {
             id,
             client: Arc::new(client),
             identity,
-            questions: Arc::default(),
+            server_requests: Arc::default(),
             stream,
             subscriptions: Arc::new(ResourceSubscriptions::of(requester)),
             elicitations: UrlElicitations::default(),
@@ -135,13 +135,14 @@ impl Session {
         if !view.is_ok_and(|view| view.may_hear_from(server)) {
             return;
         }
-        let visit = url_elicitations::completed_id(notification);
-        let channel =
-            match visit.map_or(ElicitationEnd::Foreign, |id| self.elicitations.end(server, &id)) {
-                ElicitationEnd::Foreign => None,
-                ElicitationEnd::Repeated => return,
-                ElicitationEnd::New(channel) => channel,
-            };
+        let completed = url_elicitations::completed_id(notification);
+        let channel = match completed
+            .map_or(ElicitationEnd::Foreign, |id| self.elicitations.end(server, &id))
+        {
+            ElicitationEnd::Foreign => None,
+            ElicitationEnd::Repeated => return,
+            ElicitationEnd::New(channel) => channel,
+        };
         let message = Message::Notification(notification.clone()).write();
         if !channel.is_some_and(|channel| channel.send(message.clone())) {
             self.stream.notify(message);

@@ -73,10 +73,10 @@ impl ToolRevisions {
         exposed: &str,
         shown: ShownRevisions,
     ) -> bool {
-        let editions = self.following(catalog);
+        let revisions = self.following(catalog);
         // A removed tool cannot be called.
-        let Some(tool) = editions.tools.get(&self.hasher.hash_one(exposed)) else { return true };
-        let was_not_shown = tool.came > shown.last && shown.last >= editions.forgotten;
+        let Some(tool) = revisions.tools.get(&self.hasher.hash_one(exposed)) else { return true };
+        let was_not_shown = tool.came > shown.last && shown.last >= revisions.forgotten;
         tool.changed <= shown.first || was_not_shown
     }
 
@@ -89,13 +89,13 @@ impl ToolRevisions {
                 let _ = entry.digest();
             }
         }
-        let mut editions = self.lock();
+        let mut revisions = self.lock();
         // Read again under the lock, so that revisions have the order of the catalogs.
         let now = catalog();
-        if !editions.are_of(&now) {
-            editions.follow(&now, &self.hasher);
+        if !revisions.are_of(&now) {
+            revisions.follow(&now, &self.hasher);
         }
-        editions
+        revisions
     }
 
     fn lock(&self) -> MutexGuard<'_, RevisionTable> {
@@ -244,9 +244,9 @@ mod tests {
     }
 
     /// The revision of a catalog, as for a list of one page.
-    fn shown(editions: &ToolRevisions, catalog: &Arc<Catalog>) -> ShownRevisions {
-        let edition = editions.newest(|| Arc::clone(catalog));
-        ShownRevisions { first: edition, last: edition }
+    fn shown(revisions: &ToolRevisions, catalog: &Arc<Catalog>) -> ShownRevisions {
+        let revision = revisions.newest(|| Arc::clone(catalog));
+        ShownRevisions { first: revision, last: revision }
     }
 
     fn tool(name: &str, description: &'static str) -> (String, &'static str) {
@@ -255,80 +255,80 @@ mod tests {
 
     #[test]
     fn a_tool_that_has_changed_since_a_list_is_not_as_shown() {
-        let editions = ToolRevisions::default();
+        let revisions = ToolRevisions::default();
         let good = catalog(&[("a", &[tool("t", "good"), tool("u", "same")])]);
         let evil = catalog(&[("a", &[tool("t", "evil"), tool("u", "same"), tool("new", "new")])]);
-        let first = shown(&editions, &good);
+        let first = shown(&revisions, &good);
         let is = |catalog: &Arc<Catalog>, name: &str, shown| {
-            editions.is_unchanged(|| Arc::clone(catalog), name, shown)
+            revisions.is_unchanged(|| Arc::clone(catalog), name, shown)
         };
         assert!(is(&good, "a_t", first));
         assert!(!is(&evil, "a_t", first), "it has changed");
         assert!(is(&evil, "a_u", first), "it has not");
         assert!(is(&evil, "a_new", first), "nothing was shown of it");
-        let second = shown(&editions, &evil);
+        let second = shown(&revisions, &evil);
         assert!(is(&evil, "a_t", second) && !is(&evil, "a_t", first));
         // Removed, and added again, unchanged or changed.
         let none = catalog(&[("a", &[])]);
-        shown(&editions, &none);
+        shown(&revisions, &none);
         assert!(is(&evil, "a_t", second));
-        shown(&editions, &none);
+        shown(&revisions, &none);
         assert!(!is(&good, "a_t", second));
     }
 
     /// A list of two pages. A tool was added between them, and has changed since.
     #[test]
     fn pages_of_different_editions_do_not_mix() {
-        let editions = ToolRevisions::default();
-        let first = editions.newest(|| catalog(&[("a", &[tool("t", "1")])]));
+        let revisions = ToolRevisions::default();
+        let first = revisions.newest(|| catalog(&[("a", &[tool("t", "1")])]));
         let with_new = catalog(&[("a", &[tool("t", "1"), tool("z", "good")])]);
-        let last = editions.newest(|| Arc::clone(&with_new));
+        let last = revisions.newest(|| Arc::clone(&with_new));
         let changed = catalog(&[("a", &[tool("t", "1"), tool("z", "evil")])]);
         let pages = ShownRevisions { first, last };
-        assert!(!editions.is_unchanged(|| Arc::clone(&changed), "a_z", pages));
-        assert!(editions.is_unchanged(|| Arc::clone(&changed), "a_t", pages));
+        assert!(!revisions.is_unchanged(|| Arc::clone(&changed), "a_z", pages));
+        assert!(revisions.is_unchanged(|| Arc::clone(&changed), "a_t", pages));
     }
 
     #[test]
     fn a_server_cannot_have_tools_of_others_forgotten() {
-        let editions = ToolRevisions::default();
+        let revisions = ToolRevisions::default();
         let mine = [tool("t", "good")];
-        let before = shown(&editions, &catalog(&[("a", &mine), ("b", &[])]));
+        let before = shown(&revisions, &catalog(&[("a", &mine), ("b", &[])]));
         // The tool is removed while the other server adds and removes many tools.
         for round in 0..3 {
             let names = 0..MAX_GONE_TOOLS / 2;
             let many: Vec<_> =
                 names.map(|number| tool(&format!("x{round}-{number}"), "x")).collect();
-            editions.newest(|| catalog(&[("a", &[]), ("b", &many)]));
+            revisions.newest(|| catalog(&[("a", &[]), ("b", &many)]));
         }
-        let kept = editions.lock().tools.len();
+        let kept = revisions.lock().tools.len();
         assert!(kept <= 2 * MAX_GONE_TOOLS, "{kept}");
         let back = catalog(&[("a", &mine), ("b", &[])]);
-        assert!(editions.is_unchanged(|| Arc::clone(&back), "a_t", before));
+        assert!(revisions.is_unchanged(|| Arc::clone(&back), "a_t", before));
         let evil = catalog(&[("a", &[tool("t", "evil")]), ("b", &[tool("x0-1", "evil")])]);
-        assert!(!editions.is_unchanged(|| Arc::clone(&evil), "a_t", before));
-        assert!(!editions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", before), "forgotten");
-        let now = shown(&editions, &evil);
-        assert!(editions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", now));
+        assert!(!revisions.is_unchanged(|| Arc::clone(&evil), "a_t", before));
+        assert!(!revisions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", before), "forgotten");
+        let now = shown(&revisions, &evil);
+        assert!(revisions.is_unchanged(|| Arc::clone(&evil), "b_x0-1", now));
     }
 
     #[test]
     fn a_list_that_is_forgotten_counts_for_all_that_are_not_known() {
-        let (lists, edition) = (LastLists::default(), |it| ShownRevisions { first: it, last: it });
+        let (lists, revision) = (LastLists::default(), |it| ShownRevisions { first: it, last: it });
         let client = |number: usize| ClientId::from(format!("{number}").as_str());
         let (ann, bob) = (Principal::Token("ann".into()), Principal::Token("bob".into()));
         assert_eq!(lists.of(&client(0)), None);
-        lists.note(&client(0), &bob, edition(7));
+        lists.note(&client(0), &bob, revision(7));
         for number in 1..MAX_LAST_LISTS {
-            lists.note(&client(number), &ann, edition(8));
+            lists.note(&client(number), &ann, revision(8));
         }
         assert_eq!(lists.of(&"new".into()), None, "none is forgotten yet");
-        lists.note(&"new".into(), &ann, edition(9));
-        assert_eq!(lists.of(&client(0)), Some(edition(7)), "the principal with most is evicted");
-        assert_eq!(lists.of(&client(1)), Some(edition(8)), "as if it was not forgotten");
-        lists.note(&client(1), &ann, edition(10));
-        assert_eq!(lists.of(&client(1)), Some(edition(10)));
-        assert_eq!(lists.of(&"never".into()), Some(edition(8)));
+        lists.note(&"new".into(), &ann, revision(9));
+        assert_eq!(lists.of(&client(0)), Some(revision(7)), "the principal with most is evicted");
+        assert_eq!(lists.of(&client(1)), Some(revision(8)), "as if it was not forgotten");
+        lists.note(&client(1), &ann, revision(10));
+        assert_eq!(lists.of(&client(1)), Some(revision(10)));
+        assert_eq!(lists.of(&"never".into()), Some(revision(8)));
         assert_eq!(lists.lock().clients.len(), MAX_LAST_LISTS);
     }
 }

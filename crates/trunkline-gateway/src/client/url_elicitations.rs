@@ -47,15 +47,20 @@ pub(crate) fn completed_id(notification: &Notification) -> Option<Box<str>> {
 }
 
 /// The `elicitationId` of an elicitation.
-fn id_of(visit: &Raw) -> Option<Box<str>> {
-    let id = visit.get("elicitationId")?;
+fn id_of(elicitation: &Raw) -> Option<Box<str>> {
+    let id = elicitation.get("elicitationId")?;
     id.as_str().filter(|id| id.len() <= MAX_ID).map(Into::into)
 }
 
 impl UrlElicitations {
     /// Records an elicitation, with the channel of its call while that is running.
-    pub(crate) fn add(&self, server: &ServerName, visit: &Raw, channel: Option<&ClientChannel>) {
-        let Some(id) = id_of(visit) else { return };
+    pub(crate) fn add(
+        &self,
+        server: &ServerName,
+        elicitation: &Raw,
+        channel: Option<&ClientChannel>,
+    ) {
+        let Some(id) = id_of(elicitation) else { return };
         let mut wanted = self.lock();
         wanted.retain(|it| it.id != id || it.server != *server);
         if wanted.len() >= MAX_VISITS {
@@ -78,13 +83,13 @@ impl UrlElicitations {
     /// Marks an elicitation as complete. A completion may arrive on several connections.
     pub(crate) fn end(&self, server: &ServerName, id: &str) -> ElicitationEnd {
         let mut wanted = self.lock();
-        let visit = wanted.iter_mut().find(|it| *it.id == *id && it.server == *server);
-        match visit {
+        let elicitation = wanted.iter_mut().find(|it| *it.id == *id && it.server == *server);
+        match elicitation {
             None => ElicitationEnd::Foreign,
-            Some(visit) if visit.is_over => ElicitationEnd::Repeated,
-            Some(visit) => {
-                visit.is_over = true;
-                ElicitationEnd::New(visit.channel.take())
+            Some(elicitation) if elicitation.is_over => ElicitationEnd::Repeated,
+            Some(elicitation) => {
+                elicitation.is_over = true;
+                ElicitationEnd::New(elicitation.channel.take())
             }
         }
     }
@@ -101,14 +106,15 @@ mod tests {
     #[test]
     fn the_latest_visits_of_each_server_are_remembered() {
         let [one, other] = ["one", "other"].map(|name| ServerName::new(name).unwrap());
-        let visit = |id: &str| Raw::empty_object().with("elicitationId", &Raw::from_string(id));
+        let elicitation =
+            |id: &str| Raw::empty_object().with("elicitationId", &Raw::from_string(id));
         let elicitations = UrlElicitations::default();
         elicitations.add(&one, &Raw::empty_object(), None);
-        elicitations.add(&one, &visit(&"x".repeat(MAX_ID + 1)), None);
+        elicitations.add(&one, &elicitation(&"x".repeat(MAX_ID + 1)), None);
         assert!(elicitations.is_empty());
         for number in 0..=MAX_VISITS {
-            elicitations.add(&one, &visit(&number.to_string()), None);
-            elicitations.add(&one, &visit("again"), None);
+            elicitations.add(&one, &elicitation(&number.to_string()), None);
+            elicitations.add(&one, &elicitation("again"), None);
         }
         let last = MAX_VISITS.to_string();
         assert!(elicitations.contains(&one, &last) && elicitations.contains(&one, "again"));

@@ -55,7 +55,7 @@ fn era(incoming: &IncomingRequest) -> Result<Era, RpcError> {
     if !claims_modern(incoming) {
         return Ok(Era::Legacy);
     }
-    require_modern(&ClientProfile::of_request(&incoming.said)?.version)?;
+    require_modern(&ClientProfile::of_request(&incoming.meta)?.version)?;
     Ok(Era::Modern)
 }
 

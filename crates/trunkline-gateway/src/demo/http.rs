@@ -83,7 +83,7 @@ fn era(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<Era, RpcError>
     if !param_headers::is_modern(headers, incoming)? {
         return Ok(Era::Legacy);
     }
-    let client = ClientProfile::of_request(&incoming.said)?;
+    let client = ClientProfile::of_request(&incoming.meta)?;
     param_headers::check(headers, &client.version, incoming)?;
     Ok(Era::Modern)
 }

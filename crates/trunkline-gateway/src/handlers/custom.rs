@@ -33,26 +33,26 @@ impl Gateway {
         // The rules may have changed meanwhile.
         let view = self.view(&caller)?;
         let server = only_server(&view)?;
-        let asking = caller.clone();
         let sent = caller.with_client_meta(params);
         let handler = self.handler_for(caller, incoming.wants_progress(), None);
         trace::record_server(Some(&server));
         let handler = handler.with_server(Some(&server));
         let engaged = self.register_call(&handler, &server);
-        let requester = handler.caller.requester();
+        let caller = &handler.caller;
+        let requester = caller.requester();
         let options = CallOptions {
             handler: &handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
-            older_era: Some(asking.older_era()),
+            older_era: Some(caller.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
         };
         match self.host.relay_to(&view, &server, (method, sent), options).await {
             Ok(outcome) => Ok(translate::ParsedResult::from_outcome(&outcome)
-                .for_client(asking.era(), RelayMethod::Call)),
+                .for_client(caller.era(), RelayMethod::Call)),
             Err(error) => {
-                FailedRequest::custom(&asking.client, params).response(&Failure::from(&error))
+                FailedRequest::custom(&caller.client, params).response(&Failure::from(&error))
             }
         }
     }

@@ -112,7 +112,7 @@ async fn index_changes(host: WeakHost, mut catalog: watch::Receiver<Arc<Catalog>
 /// Delivers log messages to the sessions whose calls they can only concern.
 fn log_sink(recent: &Arc<ActiveCalls>) -> LogSink {
     let recent = Arc::clone(recent);
-    Arc::new(move |server, said| recent.deliver(server, said))
+    Arc::new(move |server, received| recent.deliver(server, received))
 }
 
 /// The client capabilities that the gateway declares to upstream servers: all that its clients may

@@ -18,7 +18,7 @@ pub(crate) enum CallGuard {
     /// A call of a shared server.
     Shared,
     /// A call of a dedicated server.
-    Own(
+    Dedicated(
         call::ClientContext,
         #[expect(dead_code, reason = "held for as long as the call is made")] DedicatedCall,
     ),
@@ -29,7 +29,7 @@ impl CallGuard {
     pub(crate) fn client(&self) -> Option<&call::ClientContext> {
         match self {
             Self::Shared => None,
-            Self::Own(client, _) => Some(client),
+            Self::Dedicated(client, _) => Some(client),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Gateway {
             Some(Share::PerClient) => {
                 let (client, call) = begin_call(handler, server, &self.dedicated_calls);
                 self.resubscribe_dedicated(&handler.caller, server, &client);
-                CallGuard::Own(client, call)
+                CallGuard::Dedicated(client, call)
             }
             _ => {
                 self.recent.note(server, handler.caller.session.as_ref());
@@ -76,7 +76,7 @@ impl Gateway {
         {
             resubscribe(
                 &session.subscriptions,
-                (&connection, NotificationSource::Own),
+                (&connection, NotificationSource::Dedicated),
                 &NotificationSource::ALL,
             );
         }
@@ -90,7 +90,7 @@ impl Gateway {
     ) -> Option<call::ClientContext> {
         let handler = self.handler_for(caller.clone(), false, None);
         match self.register_call(&handler, server) {
-            CallGuard::Own(client, _) => Some(client),
+            CallGuard::Dedicated(client, _) => Some(client),
             CallGuard::Shared => None,
         }
     }

@@ -41,17 +41,17 @@ impl Gateway {
         let cursors = Cursors { codec: &self.codec, owner: caller.identity.as_owner(), kind };
         let start = cursors.open(params)?;
         self.refresh_lists(&[kind]).await;
-        let edition = self.tool_revision();
+        let revision = self.tool_revision();
         let view = self.view(caller)?;
         let last = self.tool_revision();
-        let first = start.as_ref().map_or(edition, |start| start.edition);
+        let first = start.as_ref().map_or(revision, |start| start.revision);
         let page = self.page(caller, &view, (kind, start.map(|start| start.after))).await?;
         if kind == ItemKind::Tool {
             // The view's catalog is not older than the first page's revision, and not newer than
             // the last.
             self.record_shown(caller, ShownRevisions { first, last });
         }
-        let next = |last: &String| PageStart { edition: first, after: last.clone() };
+        let next = |last: &String| PageStart { revision: first, after: last.clone() };
         let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.close(&next(last))));
         let missing = unavailable_servers(&self.host, &view, &caller.identity.scope);
         Ok(self.with_notes(caller.era(), (&page.list, cursor), missing))
@@ -149,14 +149,14 @@ impl Gateway {
         // A server that needs a configuration change to recover is announced when that happens.
         let may_return = missing.iter().any(|server| server["retry"] == true);
         let ttl = if may_return { 0 } else { self.ttl() };
-        let mut said = match era {
+        let mut meta = match era {
             Era::Modern => json!({ meta::SERVER_INFO: server_info() }),
             Era::Legacy => json!({}),
         };
         if !missing.is_empty() {
-            said[meta::UNAVAILABLE] = missing.into();
+            meta[meta::UNAVAILABLE] = missing.into();
         }
-        let is_silent = said.as_object().is_some_and(serde_json::Map::is_empty);
+        let is_empty = meta.as_object().is_some_and(serde_json::Map::is_empty);
         let mut members: Vec<(&str, Raw)> = Vec::new();
         members.extend(cursor.map(|cursor| ("nextCursor", cursor)));
         if era == Era::Modern {
@@ -164,7 +164,7 @@ impl Gateway {
             members.push(("ttlMs", Raw::from_number(ttl)));
             members.push(("cacheScope", Raw::from_string("private")));
         }
-        members.extend((!is_silent).then(|| ("_meta", Raw::from_value(&said))));
+        members.extend((!is_empty).then(|| ("_meta", Raw::from_value(&meta))));
         let members: Vec<_> = members.iter().map(|(key, value)| (*key, value)).collect();
         list.append_members(&members)
     }

@@ -53,7 +53,7 @@ impl<'v> ListPageBody<'v> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageStart {
     /// The catalog revision of the first page.
-    pub(crate) edition: u64,
+    pub(crate) revision: u64,
     /// The exposed name after which the page begins.
     pub(crate) after: String,
 }
@@ -74,7 +74,7 @@ impl Cursors<'_> {
 
     /// Creates the cursor of a page.
     pub(crate) fn close(&self, start: &PageStart) -> String {
-        self.codec.seal(&format!("{} {}", start.edition, start.after), self.uses(), None)
+        self.codec.seal(&format!("{} {}", start.revision, start.after), self.uses(), None)
     }
 
     /// The start of the requested page; `None` for the first one.
@@ -85,8 +85,8 @@ impl Cursors<'_> {
         let opened = cursor.as_str().and_then(|it| self.codec.open(&it, self.uses()).ok());
         let unknown = || invalid("there is no such page: ask for the list again without `cursor`");
         let start = |opened: String| {
-            let (edition, after) = opened.split_once(' ')?;
-            Some(PageStart { edition: edition.parse().ok()?, after: after.to_owned() })
+            let (revision, after) = opened.split_once(' ')?;
+            Some(PageStart { revision: revision.parse().ok()?, after: after.to_owned() })
         };
         opened.and_then(start).map(Some).ok_or_else(unknown)
     }
@@ -137,7 +137,7 @@ mod tests {
                 assert!(bytes <= MAX_PAGE_BYTES && !page.definitions.is_empty());
                 found.extend(page.definitions.iter().map(|it| it.get("name").unwrap()));
                 let Some(last) = page.last else { break };
-                let start = PageStart { edition: 7, after: last.to_owned() };
+                let start = PageStart { revision: 7, after: last.to_owned() };
                 let params =
                     Raw::empty_object().with("cursor", &Raw::from_string(&cursors.close(&start)));
                 let opened = cursors.open(&params).unwrap();
@@ -154,7 +154,7 @@ mod tests {
     fn a_cursor_of_another_list_or_caller_is_refused() {
         let codec = StateCodec::new();
         let cursors = |owner: &str, kind| Cursors { codec: &codec, owner: owner.to_owned(), kind };
-        let start = PageStart { edition: 0, after: "x y".to_owned() };
+        let start = PageStart { revision: 0, after: "x y".to_owned() };
         let cursor = cursors("ann", ItemKind::Tool).close(&start);
         let params = Raw::empty_object().with("cursor", &Raw::from_string(&cursor));
         assert_eq!(cursors("ann", ItemKind::Tool).open(&params).unwrap(), Some(start));

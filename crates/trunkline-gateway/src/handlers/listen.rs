@@ -27,7 +27,7 @@ use crate::request::incoming::IncomingRequest;
 use crate::request::translate;
 
 /// Limit of URIs that are resolved per request, so that other requests are not delayed.
-const MAX_WISHES: usize = 10_000;
+const MAX_REQUESTED_URIS: usize = 10_000;
 
 /// Timeout for servers to confirm a subscription. Unconfirmed ones are not acknowledged.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -135,9 +135,9 @@ impl Gateway {
                 honoured[key] = true.into();
             }
         }
-        if let Some(wished) = wanted.get("resourceSubscriptions") {
+        if let Some(uris) = wanted.get("resourceSubscriptions") {
             honoured["resourceSubscriptions"] =
-                self.watched(caller, texts(&wished), subscriptions).await.into();
+                self.watched(caller, texts(&uris), subscriptions).await.into();
         }
         if wanted.get("taskIds").is_some() {
             honoured["taskIds"] = followed.iter().map(|it| it.number.as_str()).collect();
@@ -150,14 +150,14 @@ impl Gateway {
     async fn watched(
         &self,
         caller: &Caller,
-        wished: Vec<String>,
+        uris: Vec<String>,
         subscriptions: &ResourceSubscriptions,
     ) -> Vec<String> {
         self.refresh_lists(&[ItemKind::Resource, ItemKind::ResourceTemplate]).await;
         let Ok(view) = self.view(caller) else { return Vec::new() };
         // Duplicates are subscribed to once.
-        let wished: BTreeSet<String> = wished.into_iter().take(MAX_WISHES).collect();
-        let found = routes(&view, wished).await.into_iter();
+        let uris: BTreeSet<String> = uris.into_iter().take(MAX_REQUESTED_URIS).collect();
+        let found = routes(&view, uris).await.into_iter();
         let watched = found.map(|(address, route)| async {
             // A server that does not respond does not delay others.
             let added = self.subscribe_uri(caller, route, subscriptions, address.clone());
@@ -168,7 +168,7 @@ impl Gateway {
 
     /// Subscribes to the requested tasks on their servers, and returns the confirmed ones.
     async fn followed(&self, caller: &Caller, wanted: &Raw) -> Vec<FollowedTask> {
-        let numbers = wanted.get("taskIds").map(|wished| texts(&wished)).unwrap_or_default();
+        let numbers = wanted.get("taskIds").map(|ids| texts(&ids)).unwrap_or_default();
         // Duplicates are subscribed to once.
         let numbers: BTreeSet<String> = numbers.into_iter().collect();
         let incoming = numbers.into_iter().take(MAX_TASKS);
@@ -195,12 +195,12 @@ impl Gateway {
     ) {
         let is_shown =
             |task: &SealedTask| self.view(caller).is_ok_and(|view| task.origin().is_in(&view));
-        while let Some(said) = followed.updates.next().await {
-            let said = said.result.with("taskId", &Raw::from_string(&followed.number));
-            let status = said.get("status");
+        while let Some(update) = followed.updates.next().await {
+            let update = update.result.with("taskId", &Raw::from_string(&followed.number));
+            let status = update.get("status");
             let status = status.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
             if is_shown(&followed.task) {
-                tell(Notification { method: "notifications/tasks".into(), params: Some(said) });
+                tell(Notification { method: "notifications/tasks".into(), params: Some(update) });
             }
             if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
                 // No updates follow a final status, and the server may delete the task soon.
@@ -222,12 +222,12 @@ impl SubscriptionTag {
         Notification { method: notification.method, params: Some(self.mark(&params)) }
     }
 
-    fn mark(&self, said: &Raw) -> Raw {
-        let beside = said
+    fn mark(&self, message: &Raw) -> Raw {
+        let beside = message
             .get("_meta")
             .unwrap_or_else(Raw::empty_object)
             .with(meta::SUBSCRIPTION_ID, &self.id);
-        said.with("_meta", &beside)
+        message.with("_meta", &beside)
     }
 }
 

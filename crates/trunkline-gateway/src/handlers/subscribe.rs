@@ -78,9 +78,12 @@ impl Gateway {
         let client = caller.session.as_ref().and_then(|_| self.client(caller, server));
         let connection = self.host.connection_for(server, client.as_ref());
         let connection = connection.map_err(|error| invalid(&error.to_string()))?;
-        let teller =
-            if client.is_some() { NotificationSource::Own } else { NotificationSource::Shared };
-        subscriptions.add((&connection, teller), found.uri, address).await
+        let source = if client.is_some() {
+            NotificationSource::Dedicated
+        } else {
+            NotificationSource::Shared
+        };
+        subscriptions.add((&connection, source), found.uri, address).await
     }
 }
 

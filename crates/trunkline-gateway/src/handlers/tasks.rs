@@ -51,14 +51,14 @@ impl TaskCodec<'_> {
     }
 
     /// Replaces the upstream task ID in a message by the sealed one.
-    pub(crate) fn with_sealed_id(&self, origin: TaskOrigin<'_>, said: &Raw) -> Raw {
-        let Some(own) = said.get(KEY) else { return said.clone() };
-        let Some(own) = own.as_str() else { return said.clone() };
+    pub(crate) fn with_sealed_id(&self, origin: TaskOrigin<'_>, message: &Raw) -> Raw {
+        let Some(own) = message.get(KEY) else { return message.clone() };
+        let Some(own) = own.as_str() else { return message.clone() };
         // With its length, because tool names may contain any character.
         let TaskOrigin { server, tool } = origin;
         let text = format!("{server}\n{}\n{tool}{own}", tool.len());
         let number = self.codec.seal(&text, self.uses(), None);
-        said.with(KEY, &Raw::from_string(&number))
+        message.with(KEY, &Raw::from_string(&number))
     }
 
     /// The task that a request is about.
@@ -137,9 +137,9 @@ mod tests {
     fn task_id_names_the_called_tool() {
         let (codec, server) = (StateCodec::new(), ServerName::new("x").unwrap());
         let tasks = TaskCodec { codec: &codec, owner: "ann".to_owned() };
-        let said = Raw::from_text(r#"{"taskId":"7\n8"}"#).unwrap();
+        let message = Raw::from_text(r#"{"taskId":"7\n8"}"#).unwrap();
         for tool in ["plain", "", "two\nlines", "1\nä"] {
-            let sealed = tasks.with_sealed_id(TaskOrigin { server: &server, tool }, &said);
+            let sealed = tasks.with_sealed_id(TaskOrigin { server: &server, tool }, &message);
             let task = tasks.find(&sealed).unwrap();
             assert_eq!((&task.server, &*task.tool, &*task.own), (&server, tool, "7\n8"));
         }

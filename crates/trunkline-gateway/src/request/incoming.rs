@@ -22,7 +22,7 @@ pub(crate) struct IncomingRequest {
     pub(crate) method: Box<str>,
     pub(crate) params: Raw,
     /// The members of `_meta`.
-    pub(crate) said: RequestMeta,
+    pub(crate) meta: RequestMeta,
     /// The `requestState` of the earlier result that this request continues.
     pub(crate) state: Option<Raw>,
     /// The HTTP headers, in which some arguments may have to be repeated.
@@ -52,17 +52,17 @@ impl IncomingRequest {
     pub(crate) fn of(request: Request) -> Self {
         let Request { id, method, params } = request;
         let params = params.unwrap_or_else(Raw::empty_object);
-        let [said, state, subject] = match subject_key(&method) {
+        let [meta, state, subject] = match subject_key(&method) {
             Some(key) => params.get_all(["_meta", "requestState", key]),
             None => {
-                let [said, state] = params.get_all(["_meta", "requestState"]);
-                [said, state, None]
+                let [meta, state] = params.get_all(["_meta", "requestState"]);
+                [meta, state, None]
             }
         };
-        let (said, headers, reservation) = (RequestMeta::of(said), None, None);
+        let (meta, headers, reservation) = (RequestMeta::of(meta), None, None);
         let path = RequestPath::default();
         let is_meta = false;
-        Self { id, method, params, said, state, headers, subject, path, is_meta, reservation }
+        Self { id, method, params, meta, state, headers, subject, path, is_meta, reservation }
     }
 
     /// The same request with another `requestState`.
@@ -101,13 +101,13 @@ impl IncomingRequest {
 
     /// Whether the client sent a progress token.
     pub(crate) fn wants_progress(&self) -> bool {
-        self.said.progress_token.is_some()
+        self.meta.progress_token.is_some()
     }
 
     /// Refuses a progress token longer than a request ID: every progress notification repeats it.
     pub(crate) fn check_progress_token(&self) -> Result<(), RpcError> {
         let is_long = |token: &Raw| token.bytes().len() > MAX_ID_BYTES;
-        match self.said.progress_token.as_ref().is_some_and(is_long) {
+        match self.meta.progress_token.as_ref().is_some_and(is_long) {
             true => Err(invalid(&format!("`progressToken` may have {MAX_ID_BYTES} bytes"))),
             false => Ok(()),
         }
@@ -115,16 +115,16 @@ impl IncomingRequest {
 
     /// The lowest level of log messages that a modern client wants.
     pub(crate) fn level(&self) -> Result<Option<LogLevel>, RpcError> {
-        let Some(level) = &self.said.level else { return Ok(None) };
+        let Some(level) = &self.meta.level else { return Ok(None) };
         let level = level.as_str().and_then(|level| LogLevel::parse(&level));
         level.map(Some).ok_or_else(|| invalid("the log level is not one of syslog"))
     }
 }
 
 impl RequestMeta {
-    fn of(said: Option<Raw>) -> Self {
-        let [version, capabilities, info, level, progress_token] = match said {
-            Some(said) => said.get_all([
+    fn of(meta: Option<Raw>) -> Self {
+        let [version, capabilities, info, level, progress_token] = match meta {
+            Some(meta) => meta.get_all([
                 meta::PROTOCOL_VERSION,
                 meta::CLIENT_CAPABILITIES,
                 meta::CLIENT_INFO,
@@ -139,8 +139,8 @@ impl RequestMeta {
 
 /// Whether a request uses any part of the modern form, complete or not.
 pub(crate) fn claims_modern(incoming: &IncomingRequest) -> bool {
-    let said = &incoming.said;
-    &*incoming.method == "server/discover" || said.version.is_some() || said.capabilities.is_some()
+    let meta = &incoming.meta;
+    &*incoming.method == "server/discover" || meta.version.is_some() || meta.capabilities.is_some()
 }
 
 /// The client of a request, as it describes itself.
@@ -156,13 +156,13 @@ pub(crate) struct ClientProfile {
 
 impl ClientProfile {
     /// The client of a modern request. Fails if `_meta` lacks a required member.
-    pub(crate) fn of_request(said: &RequestMeta) -> Result<Self, RpcError> {
-        let version = said.version.as_ref().and_then(Raw::as_str);
+    pub(crate) fn of_request(meta: &RequestMeta) -> Result<Self, RpcError> {
+        let version = meta.version.as_ref().and_then(Raw::as_str);
         let version = version.ok_or_else(|| missing_meta(meta::PROTOCOL_VERSION, "a text"))?.into();
-        let capabilities = said.capabilities.clone().filter(Raw::is_object);
+        let capabilities = meta.capabilities.clone().filter(Raw::is_object);
         let capabilities =
             capabilities.ok_or_else(|| missing_meta(meta::CLIENT_CAPABILITIES, "an object"))?;
-        let client = Self { era: Era::Modern, version, capabilities, info: said.info.clone() };
+        let client = Self { era: Era::Modern, version, capabilities, info: meta.info.clone() };
         client.within_bounds()
     }
 
@@ -241,7 +241,7 @@ mod tests {
         let half = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
         let half = request("tools/list", half);
         assert!(claims_modern(&half));
-        assert_eq!(ClientProfile::of_request(&half.said).unwrap_err().code(), code::INVALID_PARAMS);
+        assert_eq!(ClientProfile::of_request(&half.meta).unwrap_err().code(), code::INVALID_PARAMS);
     }
 
     #[test]

@@ -53,11 +53,11 @@ mod tests {
     }
 
     fn request(id: &Value, method: &str) -> String {
-        let said = json!({
+        let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": said } })
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } })
             .to_string()
     }
 

@@ -13,7 +13,7 @@ use super::response::ResultBody;
 
 /// `serverInfo` of the gateway, serialized once: every modern result carries it.
 static SERVER_INFO: LazyLock<Raw> = LazyLock::new(|| Raw::from_value(&server_info()));
-static SAID: LazyLock<Raw> =
+static META: LazyLock<Raw> =
     LazyLock::new(|| Raw::empty_object().with(meta::SERVER_INFO, &SERVER_INFO));
 static COMPLETE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("complete"));
 static PRIVATE: LazyLock<Raw> = LazyLock::new(|| Raw::from_string("private"));
@@ -37,15 +37,15 @@ pub(crate) struct ParsedResult<'r> {
     kind: Option<Raw>,
     ttl: Option<Raw>,
     scope: Option<Raw>,
-    said: Option<Raw>,
+    meta: Option<Raw>,
     structured: Option<Raw>,
 }
 
 impl<'r> ParsedResult<'r> {
     pub(crate) fn parse(result: &'r Raw, answered_in: Era) -> Self {
         let keys = ["resultType", "ttlMs", "cacheScope", "_meta", "structuredContent"];
-        let [kind, ttl, scope, said, structured] = result.get_all(keys);
-        Self { result, answered_in, kind, ttl, scope, said, structured }
+        let [kind, ttl, scope, meta, structured] = result.get_all(keys);
+        Self { result, answered_in, kind, ttl, scope, meta, structured }
     }
 
     /// Parses the result of a call, in the era in which the server was called.
@@ -98,12 +98,12 @@ impl<'r> ParsedResult<'r> {
             self.kind.is_none().then_some(("resultType", complete)),
             (is_cached && self.ttl.is_none()).then_some(("ttlMs", zero)),
             (is_cached && self.scope.is_none()).then_some(("cacheScope", private)),
-            self.said.is_none().then_some(("_meta", &*SAID)),
+            self.meta.is_none().then_some(("_meta", &*META)),
         ];
-        let result = match &self.said {
-            Some(said) if said.get(meta::SERVER_INFO).is_none() => {
-                let signed = said.append_members(&[(meta::SERVER_INFO, &SERVER_INFO)]);
-                self.result.replace_slice(said, &signed)
+        let result = match &self.meta {
+            Some(meta) if meta.get(meta::SERVER_INFO).is_none() => {
+                let signed = meta.append_members(&[(meta::SERVER_INFO, &SERVER_INFO)]);
+                self.result.replace_slice(meta, &signed)
             }
             _ => self.result.clone(),
         };

@@ -68,13 +68,13 @@ impl ActiveCalls {
     /// Delivers a notification that belongs to no request. The completion of a URL elicitation goes
     /// to the sessions that received the elicitation; any other to the only client whose calls it
     /// can be about.
-    pub(crate) fn deliver(&self, server: &ServerName, said: &ServerNotification) {
-        let notification = &said.notification;
+    pub(crate) fn deliver(&self, server: &ServerName, received: &ServerNotification) {
+        let notification = &received.notification;
         let is_line = &*notification.method == "notifications/message";
         let is_wanted = |session: &Arc<Session>| {
             !is_line || log_filter::is_wanted(notification, Some(session.level()))
         };
-        let concerned = self.recipients(server, notification, said.client.as_ref());
+        let concerned = self.recipients(server, notification, received.client.as_ref());
         concerned.iter().filter(|it| is_wanted(it)).for_each(|it| it.tell(server, notification));
     }
 
@@ -87,11 +87,11 @@ impl ActiveCalls {
     ) -> Vec<Arc<Session>> {
         let callers = self.lock();
         let Some(callers) = callers.get(server) else { return Vec::new() };
-        let visit = url_elicitations::completed_id(notification);
-        let visiting =
-            visit.map(|id| callers.awaiting_elicitation(server, &id)).unwrap_or_default();
-        if !visiting.is_empty() {
-            return visiting;
+        let completed = url_elicitations::completed_id(notification);
+        let awaiting =
+            completed.map(|id| callers.awaiting_elicitation(server, &id)).unwrap_or_default();
+        if !awaiting.is_empty() {
+            return awaiting;
         }
         let session = client.and_then(|client| callers.sessions.get(client));
         session.and_then(Weak::upgrade).into_iter().collect()

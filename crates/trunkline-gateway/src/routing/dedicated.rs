@@ -38,7 +38,7 @@ pub(crate) enum InputChannel {
     /// On the stream of the call, if the client supports them.
     Stream(ClientChannel),
     /// In the input queue of the call, until the client retries it.
-    Desk(Arc<InputQueue>),
+    Queue(Arc<InputQueue>),
 }
 
 impl DedicatedKey {
@@ -58,7 +58,7 @@ impl InputChannel {
     pub(crate) fn inputs(&self) -> Option<&InputQueue> {
         match self {
             Self::Stream(_) => None,
-            Self::Desk(inputs) => Some(inputs),
+            Self::Queue(inputs) => Some(inputs),
         }
     }
 }
@@ -79,7 +79,7 @@ impl DedicatedCallTable {
     /// Whether a call waits for its client.
     fn has_waiting_call(&self, own: &DedicatedKey) -> bool {
         let calls = self.calls.get(own).into_iter().flatten();
-        calls.filter_map(|(_, way)| way.inputs()).any(InputQueue::has_open_requests)
+        calls.filter_map(|(_, input)| input.inputs()).any(InputQueue::has_open_requests)
     }
 }
 
@@ -94,7 +94,11 @@ impl DedicatedCalls {
     /// Registers a call for as long as the returned guard is held, and selects its process: one in
     /// which no call waits for its client. Such a call may send further server requests, which
     /// could not be attributed; and its client may never return.
-    pub(crate) fn begin(self: &Arc<Self>, own: &DedicatedKey, way: InputChannel) -> DedicatedCall {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        own: &DedicatedKey,
+        input: InputChannel,
+    ) -> DedicatedCall {
         let mut open = self.lock();
         let numbered = (0..MAX_PROCESSES).map(|number| own.numbered(number));
         let own = numbered
@@ -103,7 +107,7 @@ impl DedicatedCalls {
             .unwrap_or_else(|| own.clone());
         open.next += 1;
         let number = open.next;
-        open.calls.entry(own.clone()).or_default().push((number, way));
+        open.calls.entry(own.clone()).or_default().push((number, input));
         DedicatedCall { calls: Arc::clone(self), own, number }
     }
 
@@ -111,7 +115,7 @@ impl DedicatedCalls {
     pub(crate) fn channels(&self, own: &DedicatedKey) -> Vec<InputChannel> {
         let open = self.lock();
         let calls = open.calls.get(own).into_iter().flatten();
-        calls.map(|(_, way)| way.clone()).collect()
+        calls.map(|(_, input)| input.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, DedicatedCallTable> {
@@ -140,11 +144,11 @@ pub(crate) fn begin_call(
     calls: &Arc<DedicatedCalls>,
 ) -> (call::ClientContext, DedicatedCall) {
     let own = DedicatedKey { client: handler.caller.dedicated_id(), server: server.clone() };
-    let way = match &handler.inputs {
-        Some(inputs) => InputChannel::Desk(Arc::clone(inputs)),
+    let input = match &handler.inputs {
+        Some(inputs) => InputChannel::Queue(Arc::clone(inputs)),
         None => InputChannel::Stream(handler.caller.channel.clone()),
     };
-    let call = calls.begin(&own, way);
+    let call = calls.begin(&own, input);
     (client_context(&handler.caller, &call.own, calls), call)
 }
 
@@ -188,9 +192,9 @@ impl SessionHandler {
             let stream = Arc::clone(&session.stream);
             return Some(Box::new(move |message| stream.notify(message)));
         }
-        self.calls.channels(&self.own).iter().find_map(|way| match way {
+        self.calls.channels(&self.own).iter().find_map(|input| match input {
             InputChannel::Stream(channel) => channel.send_first(message.clone()),
-            InputChannel::Desk(_) => None,
+            InputChannel::Queue(_) => None,
         })
     }
 }
@@ -200,7 +204,7 @@ impl CallHandler for SessionHandler {
     /// connection.
     fn on_notification(&self, notification: &Notification) {
         let Some(session) = self.session.upgrade() else { return };
-        let said = match &*notification.method {
+        let forwarded = match &*notification.method {
             "notifications/message" => log_filter::is_wanted(notification, Some(session.level()))
                 .then(|| notification.clone()),
             "notifications/resources/updated" => {
@@ -210,18 +214,18 @@ impl CallHandler for SessionHandler {
             method => (method == ELICITATION_COMPLETE || !is_mcp_method(method))
                 .then(|| notification.clone()),
         };
-        if let Some(said) = said {
-            session.tell(&self.own.server, &said);
+        if let Some(forwarded) = forwarded {
+            session.tell(&self.own.server, &forwarded);
         }
     }
 
-    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
             let gone = || no_client_response("the client is gone");
             let session = self.session.upgrade().ok_or_else(gone)?;
-            require_capability(&session.client, &question)?;
+            require_capability(&session.client, &request)?;
             let send = |message| self.send(&session, message);
-            session.questions.ask(to_legacy_request(question), send).await
+            session.server_requests.ask(to_legacy_request(request), send).await
         })
     }
 }
@@ -235,19 +239,19 @@ struct AnyCallHandler {
 }
 
 impl CallHandler for AnyCallHandler {
-    fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async move {
-            require_capability(&self.client, &question)?;
+            require_capability(&self.client, &request)?;
             match &*self.calls.channels(&self.own) {
                 [] => Err(no_client_response("no call is being made")),
-                [InputChannel::Desk(inputs)] => inputs.ask(question).await,
-                [InputChannel::Stream(channel)] => channel.ask(question).await,
+                [InputChannel::Queue(inputs)] => inputs.ask(request).await,
+                [InputChannel::Stream(channel)] => channel.ask(request).await,
                 several => {
                     several
                         .iter()
                         .filter_map(InputChannel::inputs)
                         .for_each(InputQueue::shorten_wait);
-                    Err(ambiguous_server_request(&question.method))
+                    Err(ambiguous_server_request(&request.method))
                 }
             }
         })

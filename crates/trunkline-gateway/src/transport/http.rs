@@ -7,6 +7,7 @@ mod access;
 mod unread;
 mod retained_events;
 mod event_stream;
+mod exchange;
 mod responses;
 mod sessions;
 mod body;

@@ -244,7 +244,7 @@ impl StdioClient {
             }
             Ok(Message::Response(answer)) => {
                 if let Some(session) = &self.session {
-                    session.questions.on_response(answer);
+                    session.server_requests.on_response(answer);
                 }
             }
             Err(malformed) => {
@@ -316,7 +316,7 @@ impl StdioClient {
         let channel = ClientChannel::new(OutboundChannel::Stream(self.outlet.clone()))
             .with_cancel_params(last_words);
         if claims_modern(incoming) {
-            let client = ClientProfile::of_request(&incoming.said)?;
+            let client = ClientProfile::of_request(&incoming.meta)?;
             require_modern(&client.version)?;
             return Ok(Caller {
                 client: Arc::new(client),
@@ -336,7 +336,7 @@ impl StdioClient {
             client: Arc::clone(&session.client),
             identity: Arc::clone(&self.identity),
             level: Some(session.level()),
-            channel: channel.with_server_requests(Arc::clone(&session.questions)),
+            channel: channel.with_server_requests(Arc::clone(&session.server_requests)),
             session: Some(Arc::clone(session)),
             admission: self.lease(),
             path: RequestPath::default(),

@@ -88,6 +88,7 @@ async fn call_with(
 struct Caller {
     answers: BTreeMap<&'static str, Value>,
     asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<ServerRequest>>,
     told: Mutex<Vec<Notification>>,
     hears: Notify,
 }
@@ -116,6 +117,7 @@ impl CallHandler for Caller {
     fn on_server_request(&self, question: ServerRequest) -> HandlerFuture<'_> {
         self.asked.lock().unwrap().push(question.method.to_string());
         let answer = self.answers.get(&*question.method).map(Raw::from_value);
+        self.requests.lock().unwrap().push(question);
         Box::pin(async move { answer.ok_or_else(|| RpcError::new(-1, "I do not say")) })
     }
 }

@@ -227,14 +227,14 @@ impl Connections {
         // anyway.
         let _ = stream.set_nodelay(true);
         let visitor = ConnectionState::new(&self.share);
-        let visit = serve_connection(
+        let serving = serve_connection(
             self.router.clone(),
             stream,
             visitor.clone(),
             self.is_over.subscribe(),
         );
         let span = debug_span!("connection", %peer);
-        let task = self.going_on.spawn(visit.instrument(span));
+        let task = self.going_on.spawn(serving.instrument(span));
         self.strangers.push_back((visitor, task));
         // The queue may contain closed and authenticated connections, so it is pruned at twice the
         // limit.

@@ -42,8 +42,8 @@ impl CorsOrigin {
     pub(super) fn add_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
-        let told = HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after");
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, told);
+        let exposed = HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         headers.append(VARY, HeaderValue::from_static("origin"));
         response
     }

@@ -521,12 +521,12 @@ mod tests {
     #[test]
     fn list_change_is_queued_once() {
         let replay = replay();
-        let told =
+        let notification =
             |method: &str| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
         for _ in 0..100 {
-            replay.push(told("notifications/tools/list_changed"));
-            replay.push(told("notifications/x"));
-            replay.push(told("notifications/prompts/list_changed"));
+            replay.push(notification("notifications/tools/list_changed"));
+            replay.push(notification("notifications/x"));
+            replay.push(notification("notifications/prompts/list_changed"));
         }
         let state = replay.lock();
         assert_eq!((state.events.len(), state.last), (102, 300));

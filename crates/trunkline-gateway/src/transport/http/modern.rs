@@ -1,7 +1,6 @@
 //! Requests of modern clients: each is independent, and is cancelled by closing its connection.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +8,15 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::stream::unfold;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline::channel::{Receiver, Sender, bounded_bytes};
-use trunkline::message::{Id, RpcError};
+use trunkline::channel::{Sender, bounded_bytes};
+use trunkline::message::RpcError;
 use trunkline::principal::Requester;
 use trunkline::protocol::code;
 
 use super::AppState;
 use super::event_stream::{HEARTBEAT, KEEP_ALIVE};
+use super::exchange::{Exchange, ExchangeEvent};
 use super::responses::{answered, counted_response, refuse};
 use super::sessions::events;
 use super::unread::MAX_UNCOUNTED_BYTES;
@@ -29,13 +28,10 @@ use crate::handlers::dispatch;
 use crate::request::errors::unknown_token;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::param_headers;
-use crate::request::response::RpcResult;
 
 /// How long a modern request may take before the response becomes a stream. A plain response has a
 /// meaningful status, so streams are used only where keep-alives are needed.
 const LATER: Duration = Duration::from_secs(5);
-
-type ModernFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// Handles a modern request. It is cancelled by closing its connection.
 pub(super) async fn modern(
@@ -51,17 +47,18 @@ pub(super) async fn modern(
         Err(error) => return refuse(status_of(&error), Some(&id), &error),
     };
     let incoming = incoming.with_headers(headers);
-    let answering: ModernFuture =
-        Box::pin(dispatch::handle(Arc::clone(&state.gateway), caller, incoming));
-    let mut work = ModernExchange { answering: Some(answering), inbox, id, last: None, unread };
-    match timeout(LATER, work.next()).await {
-        Ok(Some(ModernEvent::Answer(answer))) => {
+    let handling = dispatch::handle(Arc::clone(&state.gateway), caller, incoming);
+    let mut exchange = Exchange::new(Box::pin(async { Some(handling.await) }), inbox);
+    let first = match timeout(LATER, exchange.next()).await {
+        Ok(Some(ExchangeEvent::Response(answer))) => {
             let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-            answered(&work.unread, &work.id, answer, status)
+            return answered(&unread, &id, answer, status);
         }
-        Ok(Some(ModernEvent::Message(message))) => work.streamed(Some(message)),
-        Ok(None) | Err(_) => work.streamed(None),
-    }
+        Ok(Some(ExchangeEvent::Message(message))) => Some(message),
+        Ok(None) | Err(_) => None,
+    };
+    // Spawned, so that the response counts as unread as soon as it exists.
+    streamed(exchange.spawn(move |answer| counted_response(&unread, &id, answer)), first)
 }
 
 fn modern_caller(
@@ -70,7 +67,7 @@ fn modern_caller(
     (headers, incoming): (&HeaderMap, &IncomingRequest),
     outlet: Sender<Bytes>,
 ) -> Result<(Caller, UnreadMessages), RpcError> {
-    let client = ClientProfile::of_request(&incoming.said)?;
+    let client = ClientProfile::of_request(&incoming.meta)?;
     param_headers::check(headers, &client.version, incoming)?;
     let Requester { principal, .. } = requester_without_session(&client, identity);
     let unread = state.sessions.unread.answers_to(principal);
@@ -98,68 +95,19 @@ fn admission(
     state.guard.admission(headers).ok_or_else(unknown_token)
 }
 
-/// A modern request that is being handled. Dropping it cancels it.
-struct ModernExchange {
-    answering: Option<ModernFuture>,
-    inbox: Receiver<Bytes>,
-    id: Id,
-    last: Option<RpcResult>,
-    unread: UnreadMessages,
+/// The rest of an exchange as an SSE stream.
+fn streamed(exchange: Exchange<Bytes>, first: Option<Bytes>) -> Response {
+    let next = first.map(event).into_iter().flatten().collect();
+    let body = unfold(ModernStream { exchange, next }, |mut stream| async {
+        let chunk = stream.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(chunk), stream))
+    });
+    events(Body::from_stream(body))
 }
 
-enum ModernEvent {
-    Message(Bytes),
-    Answer(RpcResult),
-}
-
-impl ModernExchange {
-    /// The next message; `None` after the response.
-    async fn next(&mut self) -> Option<ModernEvent> {
-        if let Some(answering) = &mut self.answering {
-            tokio::select! {
-                biased;
-                message = self.inbox.recv() => return Some(ModernEvent::Message(message)),
-                answer = answering => self.last = Some(answer),
-            }
-            self.answering = None;
-        }
-        // Messages sent before the response are delivered before it.
-        match self.inbox.try_recv() {
-            Some(message) => Some(ModernEvent::Message(message)),
-            None => self.last.take().map(ModernEvent::Answer),
-        }
-    }
-
-    /// The rest of the exchange as an SSE stream.
-    fn streamed(self, first: Option<Bytes>) -> Response {
-        let Self { answering, inbox, id, last, unread } = self;
-        // Continues while the client does not read, so that the response counts as unread as soon
-        // as it exists.
-        let mut answering_task = JoinSet::new();
-        answering_task.spawn(async move {
-            let answer = match (last, answering) {
-                (Some(last), _) => last,
-                (None, Some(answering)) => answering.await,
-                (None, None) => return None,
-            };
-            Some(counted_response(&unread, &id, answer))
-        });
-        let next = first.map(event).into_iter().flatten().collect();
-        let stream = ModernStream { answer: Some(answering_task), inbox, next };
-        let body = unfold(stream, |mut stream| async {
-            let chunk = stream.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(chunk), stream))
-        });
-        events(Body::from_stream(body))
-    }
-}
-
-/// The SSE stream of a modern request: messages, then the response. Dropping it cancels the
-/// request.
+/// The SSE stream of a modern request. Dropping it cancels the request.
 struct ModernStream {
-    /// `None` once the response is taken.
-    answer: Option<JoinSet<Option<Bytes>>>,
-    inbox: Receiver<Bytes>,
+    exchange: Exchange<Bytes>,
     /// Parts of the next events.
     next: VecDeque<Bytes>,
 }
@@ -169,30 +117,12 @@ impl ModernStream {
         if let Some(next) = self.next.pop_front() {
             return Some(next);
         }
-        let message = match timeout(KEEP_ALIVE, self.message()).await {
+        let message = match timeout(KEEP_ALIVE, self.exchange.next()).await {
             Err(_) => return Some(Bytes::from_static(HEARTBEAT)),
-            Ok(message) => message?,
+            Ok(event) => event?.into_bytes(),
         };
         self.next.extend(event(message));
         self.next.pop_front()
-    }
-
-    /// The next message; `None` after the response. Messages sent before the response come before
-    /// it.
-    async fn message(&mut self) -> Option<Bytes> {
-        let answer = self.answer.as_mut()?;
-        let answer = tokio::select! {
-            biased;
-            message = self.inbox.recv() => return Some(message),
-            answer = answer.join_next() => answer,
-        };
-        self.answer = None;
-        let answer = answer.and_then(Result::ok).flatten();
-        let mut messages = std::iter::from_fn(|| self.inbox.try_recv()).chain(answer);
-        let first = messages.next();
-        let rest: Vec<_> = messages.flat_map(event).collect();
-        self.next.extend(rest);
-        first
     }
 }
 

@@ -1,7 +1,6 @@
 //! Handles one POSTed message. The response is JSON if it is ready soon, and an SSE stream if it is
 //! slow or other messages come first.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,13 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::time::sleep;
-use trunkline::channel::{Receiver, Sender, bounded, bounded_bytes};
+use trunkline::channel::{Sender, bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
 use trunkline::principal::RequestPath;
 
 use super::AppState;
 use super::body::{BodyError, RequestBody};
+use super::exchange::{DetachOnDrop, Exchange, ExchangeEvent};
 use super::modern::modern;
 use super::responses::{answered, put_answer, refuse};
 use super::sessions::{HttpSession, SESSION};
@@ -34,8 +34,6 @@ use crate::request::{malformed, panics, param_headers};
 
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
 const SOON: Duration = Duration::from_millis(250);
-
-type LegacyFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// Handles one message.
 pub(super) async fn receive(
@@ -69,7 +67,7 @@ pub(super) async fn receive(
         }
         Ok(Message::Response(answer)) => match state.sessions.find(identity, &headers) {
             Ok(session) => {
-                session.session.questions.on_response(answer);
+                session.session.server_requests.on_response(answer);
                 StatusCode::ACCEPTED.into_response()
             }
             Err(refusal) => *refusal,
@@ -141,7 +139,7 @@ fn modern_teller(
 ) -> Result<ClientProfile, RpcError> {
     let Notification { method, params } = notification.clone();
     let incoming = IncomingRequest::of(Request { id: Id::number(0), method, params });
-    let client = ClientProfile::of_request(&incoming.said)?;
+    let client = ClientProfile::of_request(&incoming.meta)?;
     param_headers::check(headers, &client.version, &incoming)?;
     Ok(client)
 }
@@ -201,7 +199,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
         identity: Arc::clone(&session.identity),
         level: Some(session.level()),
         channel: ClientChannel::new(OutboundChannel::Request(outlet))
-            .with_server_requests(Arc::clone(&session.questions))
+            .with_server_requests(Arc::clone(&session.server_requests))
             .with_cancel_params(last_words),
         session: Some(Arc::clone(session)),
         admission: Lease::Request,
@@ -224,19 +222,21 @@ async fn legacy(
         path: incoming.path.clone(),
         ..caller_of(session, outlet, running.cancel_params())
     };
-    let answering: LegacyFuture =
-        Box::pin(dispatch::handle(Arc::clone(&state.gateway), caller, incoming));
-    let mut work = LegacyExchange { going_on: Some((answering, running)), inbox, last: None };
+    let handling = dispatch::handle(Arc::clone(&state.gateway), caller, incoming);
+    let running = DetachOnDrop::new(until_cancelled(handling, running));
+    let mut exchange = Exchange::new(Box::pin(running), inbox);
     let first = tokio::select! {
         biased;
-        event = work.next() => event,
-        () = sleep(SOON) => LegacyEvent::Nothing,
+        event = exchange.next() => Some(event),
+        () = sleep(SOON) => None,
     };
     let message = match first {
-        LegacyEvent::Over(answer) => return answered(&session.unread, &id, answer, StatusCode::OK),
-        LegacyEvent::Cancelled => return StatusCode::ACCEPTED.into_response(),
-        LegacyEvent::Said(message) => Some(message),
-        LegacyEvent::Nothing => None,
+        Some(Some(ExchangeEvent::Response(answer))) => {
+            return answered(&session.unread, &id, answer, StatusCode::OK);
+        }
+        Some(None) => return StatusCode::ACCEPTED.into_response(),
+        Some(Some(ExchangeEvent::Message(message))) => Some(message),
+        None => None,
     };
     let stream = session.stream();
     if let Some(message) = message {
@@ -245,14 +245,10 @@ async fn legacy(
     let answer = session.answer(&stream, 0);
     let (sessions, session) = (Arc::clone(&state.sessions), Arc::clone(session));
     tokio::spawn(async move {
-        loop {
-            match work.next().await {
-                LegacyEvent::Said(message) => stream.push(message),
-                LegacyEvent::Over(answer) => {
-                    put_answer(&stream, &id, answer);
-                    break;
-                }
-                LegacyEvent::Cancelled | LegacyEvent::Nothing => break,
+        while let Some(event) = exchange.next().await {
+            match event {
+                ExchangeEvent::Message(message) => stream.push(message),
+                ExchangeEvent::Response(answer) => put_answer(&stream, &id, answer),
             }
         }
         sessions.finish(&session, &stream);
@@ -260,53 +256,14 @@ async fn legacy(
     answer
 }
 
-/// A request that is being handled, with its messages. If the client disconnects before the
-/// response, handling continues: only a cancellation cancels it.
-struct LegacyExchange {
-    /// `None` once it has finished.
-    going_on: Option<(LegacyFuture, InFlightRequest)>,
-    inbox: Receiver<Bytes>,
-    last: Option<RpcResult>,
-}
-
-enum LegacyEvent {
-    Over(RpcResult),
-    Said(Bytes),
-    Cancelled,
-    Nothing,
-}
-
-impl LegacyExchange {
-    async fn next(&mut self) -> LegacyEvent {
-        if let Some((answering, running)) = &mut self.going_on {
-            tokio::select! {
-                biased;
-                message = self.inbox.recv() => return LegacyEvent::Said(message),
-                answer = answering => self.last = Some(answer),
-                () = running.cancelled() => {}
-            }
-            self.going_on = None;
-        }
-        // Messages sent before the response are delivered before it.
-        match (self.inbox.try_recv(), self.last.take()) {
-            (Some(message), last) => {
-                self.last = last;
-                LegacyEvent::Said(message)
-            }
-            (None, Some(answer)) => LegacyEvent::Over(answer),
-            (None, None) => LegacyEvent::Cancelled,
-        }
-    }
-}
-
-impl Drop for LegacyExchange {
-    fn drop(&mut self) {
-        let Some((answering, running)) = self.going_on.take() else { return };
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = answering => {}
-                () = running.cancelled() => {}
-            }
-        });
+/// Handles a request until its client cancels it. Its registration is dropped after the handler.
+async fn until_cancelled(
+    handling: impl Future<Output = RpcResult>,
+    running: InFlightRequest,
+) -> Option<RpcResult> {
+    tokio::select! {
+        biased;
+        answer = handling => Some(answer),
+        () = running.cancelled() => None,
     }
 }

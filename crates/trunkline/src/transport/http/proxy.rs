@@ -35,7 +35,7 @@ pub(in crate::transport) struct ProxyMatcher {
 
 impl fmt::Debug for ProxyMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Detours").field("exist", &self.exist).finish_non_exhaustive()
+        f.debug_struct("ProxyMatcher").field("exist", &self.exist).finish_non_exhaustive()
     }
 }
 

@@ -3,12 +3,14 @@
 use futures_util::FutureExt as _;
 use serde_json::json;
 use trunkline::call::{CallErrorKind, CallOptions, Completion, CompletionRef};
+use trunkline::connection::ServerRequest;
 use trunkline::error::ErrorKind;
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
 use trunkline::policy::{CallerSpec, Toggle, Toggles};
 use trunkline::protocol::meta::UNTRUSTED;
 use trunkline::view::DescriptionStyle;
+use trunkline_testkit::peers;
 
 use super::{Caller, call, call_with, gather, host_of, host_with, tools, view};
 use crate::support::file_driven_server::{Folder, params, poll_until, within};
@@ -205,6 +207,58 @@ async fn notifications_of_an_untrusted_server_are_sanitized() {
         call_with(&host, "s_ask", &json!({}), caller.options()).await.unwrap();
         let asked = caller.asked.lock().unwrap().concat();
         assert!(asked.contains("elicitation/create"), "{asked}");
+        within(host.shutdown()).await;
+    }
+}
+
+/// A caller can follow the links that a server passes to its model, whatever other servers there
+/// are; those of an untrusted server are sanitized as well.
+#[tokio::test]
+async fn resource_links_in_sampling_requests_have_exposed_uris() {
+    let link = |uri: &str| json!({ "type": "resource_link", "uri": uri, "name": "a\u{200b}b" });
+    let messages = json!([
+        { "role": "user", "content": link("x://notes") },
+        { "role": "user", "content": [
+            { "type": "text", "text": "x://notes" },
+            { "type": "resource", "resource": { "uri": "x://day/7", "text": "seven" } },
+        ] },
+    ]);
+    let request = json!({
+        "method": "sampling/createMessage",
+        "params": { "messages": messages, "maxTokens": 1 },
+    });
+    // Another server has the same URIs, so that only the exposed ones say which server is meant.
+    let resources =
+        ["x://notes", "x://day/7"].map(|uri| json!({ "uri": uri, "name": "of the other" }));
+    for (generation, trust, name) in [
+        ("legacy", "trusted", "a\u{200b}b"),
+        ("modern", "trusted", "a\u{200b}b"),
+        ("legacy", "untrusted", "ab"),
+        ("modern", "untrusted", "ab"),
+    ] {
+        let (folder, other) = (Folder::new(), Folder::new());
+        folder.write("server-request", &request.to_string());
+        other.write("resources.list.json", &json!({ "resources": resources }).to_string());
+        let mut other_entry = other.server("legacy", &json!({}));
+        other_entry["args"][1] = json!(peers::canned_server());
+        let more = json!({ "trust": trust, "allowTools": ["ask"] });
+        let host = host_of(&json!({
+            "s": folder.server(generation, &more),
+            "other": other_entry,
+        }));
+        gather(&host, &[ItemKind::Tool, ItemKind::Resource]).await;
+        let caller = Caller::answering([("sampling/createMessage", json!({}))]);
+        call_with(&host, "s_ask", &json!({}), caller.options()).await.unwrap();
+        let requests = std::mem::take(&mut *caller.requests.lock().unwrap());
+        let [ServerRequest { params: Some(params), .. }] = &*requests else {
+            panic!("{requests:?}")
+        };
+        let seen = params.as_value().unwrap();
+        let [first, second] = [&seen["messages"][0]["content"], &seen["messages"][1]["content"]];
+        assert_eq!(first["uri"], "trunkline://s/x://notes", "{generation} {trust} {seen}");
+        assert_eq!(first["name"], name, "{generation} {trust} {seen}");
+        assert_eq!(second[0]["text"], "x://notes", "{generation} {trust} {seen}");
+        assert_eq!(second[1]["resource"]["uri"], "trunkline://s/x://day/7", "{seen}");
         within(host.shutdown()).await;
     }
 }
