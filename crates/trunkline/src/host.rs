@@ -56,7 +56,7 @@ use tokio::task::AbortHandle;
 
 pub use self::builder::{HostBuilder, StartError};
 pub use self::caller::{Arguments, HostCaller};
-use self::catalog_task::{CatalogTask, RefreshHandle};
+use self::catalog_task::{CatalogTask, NewCatalog, RefreshHandle};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
@@ -188,8 +188,8 @@ impl Host {
         let connections = [own, registry.options().clone()];
         let servers = Arc::new(registry.open(&config));
         let active = watch::Sender::new(ActiveConfig::new(config, agents));
-        let (task, catalog, refresh) =
-            CatalogTask::new(Arc::clone(&servers), active.subscribe(), options.reserved);
+        let NewCatalog { task, catalog, refresh } =
+            CatalogTask::build(Arc::clone(&servers), active.subscribe(), options.reserved);
         let shared = HostShared {
             servers,
             active,

@@ -31,6 +31,7 @@ mod pipeline;
 mod uris;
 mod reachable;
 
+pub(crate) use caller::CallerRules;
 pub use caller::{Caller, CallerSpec, Disclosure, Limit, UnknownCaller};
 pub(crate) use pipeline::unavailable;
 pub use reachable::Visibility;

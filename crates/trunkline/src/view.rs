@@ -14,8 +14,8 @@ use crate::catalog::{Catalog, Entry, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::policy::{
-    Caller, Decision, Reason, RuleResult, Rules, Visibility, decide, decide_all, explain,
-    is_unlimited, uri_visibility, visibility,
+    Caller, CallerRules, Decision, Reason, RuleResult, Rules, Visibility, decide, decide_all,
+    explain, is_unlimited, uri_visibility, visibility,
 };
 
 pub use resources::ResourceLookup;
@@ -164,12 +164,14 @@ impl View {
         is_unlimited(&self.rules, &self.caller, server)
     }
 
+    fn caller_rules(&self) -> CallerRules<'_> {
+        CallerRules { rules: &self.rules, caller: &self.caller }
+    }
+
     /// Whether an item with this exposed name would be visible, if the server has it.
     pub fn could_contain_name(&self, server: &ServerName, exposed: &str) -> Visibility {
         match self.could_contain(server) {
-            true => {
-                visibility((&self.rules, &self.caller), self.catalog.namespaces(), server, exposed)
-            }
+            true => visibility(self.caller_rules(), self.catalog.namespaces(), server, exposed),
             false => Visibility::NotSelected,
         }
     }
@@ -179,7 +181,7 @@ impl View {
         match self.could_contain(server) {
             true => {
                 let entry = self.catalog.possible_resource(server, address);
-                uri_visibility((&self.rules, &self.caller), &entry)
+                uri_visibility(self.caller_rules(), &entry)
             }
             false => Visibility::NotSelected,
         }

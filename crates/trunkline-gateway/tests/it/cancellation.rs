@@ -69,6 +69,8 @@ async fn cancellation_reason_of_a_session_reaches_the_server() {
         let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
         let written = asker.write("tools/call", json!({ "name": "wait", "arguments": {} }));
         assert!(asker.begin(&written).await.unwrap().is_stream());
+        // A call that is cancelled before its server has started does not reach it.
+        heard(&folder, "tools/call").await;
         let body = cancellation(&format!(r#"{{{words},"requestId":{}}}"#, written.id));
         let mut channel = Channel::to(hosted.address).await.unwrap();
         let headers = asker.headers();

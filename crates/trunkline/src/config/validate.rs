@@ -8,7 +8,7 @@ use super::decode::{Decoder, FromNode, RawObject, WithSpan};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
 use super::format::foreign_format;
-use super::jsonc::{self, Document, Node, ObjectMember, Value};
+use super::jsonc::{self, Document, Node, ObjectKey, ObjectMember, Value};
 use super::limits::is_comment;
 use super::model::{
     Access, Agents, ConsentHold, Inputs, ListLocations, Origin, ToolLists, UnknownKey,
@@ -291,12 +291,11 @@ impl LayerReader<'_, '_> {
 
     /// Reports servers in places that are not read.
     fn servers_elsewhere(&mut self, unknown: &[&ObjectMember]) -> bool {
-        let Some((member, message, help)) = unknown.iter().find_map(|member| misplaced(member))
-        else {
+        let Some(misplaced) = unknown.iter().find_map(misplaced) else {
             return false;
         };
-        let found = self.decoder.error(Code::NoServers, member.key.span, message);
-        self.decoder.push(found.label("not used here").help(help));
+        let found = self.decoder.error(Code::NoServers, misplaced.key.span, misplaced.message);
+        self.decoder.push(found.label("not used here").help(misplaced.help));
         true
     }
 
@@ -425,17 +424,27 @@ fn holds_servers(node: &Node) -> bool {
     members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
 }
 
+/// A member at the top that is a server or contains servers.
+struct MisplacedServer<'m> {
+    key: &'m ObjectKey,
+    message: String,
+    help: &'static str,
+}
+
 /// The problem with a member at the top that is a server or contains servers, and a hint.
-fn misplaced<'m>(member: &&'m ObjectMember) -> Option<(&'m ObjectMember, String, &'static str)> {
+fn misplaced<'m>(member: &&'m ObjectMember) -> Option<MisplacedServer<'m>> {
+    let key = &member.key;
     let has = |node: &Node, keys: [&str; 2]| keys.iter().any(|key| node.get(key).is_some());
     let name = quoted(&member.key.text);
     if matches!(&*member.key.text, "command" | "url") {
         let help = "put it under a name: `{ \"mcpServers\": { \"name\": { … } } }`";
-        return Some((member, "this is a server without a name".to_owned(), help));
+        let message = "this is a server without a name".to_owned();
+        return Some(MisplacedServer { key, message, help });
     }
     if has(&member.value, ["command", "url"]) {
         let help = "put servers under one key: `{ \"mcpServers\": { … } }`";
-        return Some((member, format!("{name} looks like a server in the wrong place"), help));
+        let message = format!("{name} looks like a server in the wrong place");
+        return Some(MisplacedServer { key, message, help });
     }
     let projects = || {
         let Value::Object(projects) = &member.value.value else { return false };
@@ -444,7 +453,8 @@ fn misplaced<'m>(member: &&'m ObjectMember) -> Option<(&'m ObjectMember, String,
     let vscode = member.value.get("vscode").and_then(|vscode| vscode.get("mcp"));
     if (&*member.key.text == "projects" && projects()) || vscode.is_some() {
         let help = "copy the servers you want to a file of their own, under `mcpServers`";
-        return Some((member, format!("the servers inside {name} are not read"), help));
+        let message = format!("the servers inside {name} are not read");
+        return Some(MisplacedServer { key, message, help });
     }
     None
 }

@@ -88,6 +88,13 @@ struct LastKnown {
     listing: Arc<ServerItems>,
 }
 
+/// A new task, with the catalog that it maintains and a handle to refresh it.
+pub(super) struct NewCatalog {
+    pub(super) task: CatalogTask,
+    pub(super) catalog: watch::Receiver<Arc<Catalog>>,
+    pub(super) refresh: RefreshHandle,
+}
+
 /// The task that maintains the catalog.
 pub(super) struct CatalogTask {
     servers: Arc<ServerSet>,
@@ -115,22 +122,23 @@ impl RefreshHandle {
 }
 
 impl CatalogTask {
-    pub(super) fn new(
+    /// Builds the first catalog, and the task that maintains it.
+    pub(super) fn build(
         servers: Arc<ServerSet>,
         standing: watch::Receiver<ActiveConfig>,
         reserved: BTreeSet<Box<str>>,
-    ) -> (Self, watch::Receiver<Arc<Catalog>>, RefreshHandle) {
+    ) -> NewCatalog {
         let (looks, wanted) = mpsc::channel(MAX_LOOKS);
         let config = Arc::clone(&standing.borrow().config);
         let sources = CatalogBuilder::with_reserved(&config, reserved.clone());
         let catalog = watch::Sender::new(Arc::new(Catalog::build(&sources)));
         let receiver = catalog.subscribe();
         let (seen, known) = (BTreeMap::new(), BTreeMap::new());
-        let mut keeper =
+        let mut task =
             Self { servers, standing, reserved, wanted, catalog, config, sources, seen, known };
         // Cached lists of servers that do not run yet are in the first catalog.
-        keeper.refresh();
-        (keeper, receiver, RefreshHandle(looks))
+        task.refresh();
+        NewCatalog { task, catalog: receiver, refresh: RefreshHandle(looks) }
     }
 
     pub(super) async fn run(mut self) {

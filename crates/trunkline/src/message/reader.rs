@@ -284,12 +284,13 @@ impl JsonReader<'_> {
 /// bytes read to find it are ASCII.
 fn plain(text: &[u8]) -> (usize, bool) {
     // Most strings are short, and end within a few machine words.
-    let (mut length, mut is_ascii, mut is_over) = words(text, SHORT);
+    let WordScan { mut length, mut is_ascii, mut is_over } = words(text, SHORT);
     if !is_over {
         let (passed, are_ascii) = blocks(&text[length..]);
         (length, is_ascii) = (length + passed, is_ascii && are_ascii);
-        let (passed, are_ascii, are_over) = words(&text[length..], BLOCK);
-        (length, is_ascii, is_over) = (length + passed, is_ascii && are_ascii, are_over);
+        let rest = words(&text[length..], BLOCK);
+        (length, is_ascii) = (length + rest.length, is_ascii && rest.is_ascii);
+        is_over = rest.is_over;
     }
     if is_over {
         return (length, is_ascii);
@@ -300,20 +301,31 @@ fn plain(text: &[u8]) -> (usize, bool) {
     (length + place, is_ascii && rest[..place].is_ascii())
 }
 
-/// Length of the prefix without special bytes, scanned a machine word at a time, up to about `most`
-/// bytes; whether it is ASCII; and whether a special byte follows.
-fn words(text: &[u8], most: usize) -> (usize, bool, bool) {
+/// A prefix without special bytes.
+struct WordScan {
+    length: usize,
+    is_ascii: bool,
+    /// Whether a special byte follows.
+    is_over: bool,
+}
+
+/// The prefix without special bytes, scanned a machine word at a time, up to about `most` bytes.
+fn words(text: &[u8], most: usize) -> WordScan {
     let (mut length, mut bits) = (0, 0);
     while length < most
         && let Some(word) = text[length..].first_chunk().copied().map(u64::from_le_bytes)
     {
         bits |= word;
         if let Some(place) = special(word) {
-            return (length + place, bits & HIGHEST == 0, true);
+            return WordScan {
+                length: length + place,
+                is_ascii: bits & HIGHEST == 0,
+                is_over: true,
+            };
         }
         length += WORD;
     }
-    (length, bits & HIGHEST == 0, false)
+    WordScan { length, is_ascii: bits & HIGHEST == 0, is_over: false }
 }
 
 /// Length of the blocks without special bytes, and whether they and the next block are ASCII.

@@ -27,6 +27,13 @@ pub struct CallerSpec<'n> {
     pub disclosure: Disclosure,
 }
 
+/// The rules as they apply to one caller.
+#[derive(Clone, Copy)]
+pub(crate) struct CallerRules<'r> {
+    pub(crate) rules: &'r Rules,
+    pub(crate) caller: &'r Caller,
+}
+
 /// How much a caller learns when it requests an item that a rule hides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disclosure {

@@ -1,6 +1,6 @@
 //! Predicts whether an item with a known name can be visible, before its server lists it.
 
-use super::caller::{Caller, CallerLimit};
+use super::caller::{Caller, CallerLimit, CallerRules};
 use super::rules::{Lists, Rules};
 use super::uris::hides_uri;
 use super::{Verdict, explain};
@@ -21,7 +21,7 @@ pub enum Visibility {
 
 /// Whether a caller can see an item of a server under an exposed name.
 pub(crate) fn visibility(
-    (rules, caller): (&Rules, &Caller),
+    CallerRules { rules, caller }: CallerRules<'_>,
     spaces: &Namespaces,
     server: &ServerName,
     exposed: &str,
@@ -40,8 +40,8 @@ pub(crate) fn visibility(
 
 /// Whether a caller can see the resource of an entry, which need not exist: as a resource with that
 /// URI, or by a template that the URI matches.
-pub(crate) fn uri_visibility((rules, caller): (&Rules, &Caller), entry: &Entry) -> Visibility {
-    let mut hiding = explain(rules, caller, entry);
+pub(crate) fn uri_visibility(applied: CallerRules<'_>, entry: &Entry) -> Visibility {
+    let mut hiding = explain(applied.rules, applied.caller, entry);
     hiding.retain(|step| step.verdict == Verdict::Hide);
     if hiding.is_empty() {
         return Visibility::Possible;
@@ -51,14 +51,14 @@ pub(crate) fn uri_visibility((rules, caller): (&Rules, &Caller), entry: &Entry) 
     }
     let spellings = UriSpellings::of(entry.name());
     let may_fit_template = hiding.iter().all(|step| step.reason.is_unnamed())
-        && may_name_template((rules, caller), entry, &spellings)
-        && hides_uri((rules, caller), entry, entry.name(), &spellings).is_none();
+        && may_name_template(applied, entry, &spellings)
+        && hides_uri(applied, entry, entry.name(), &spellings).is_none();
     if may_fit_template { Visibility::Possible } else { Visibility::NotSelected }
 }
 
 /// Whether every list and every agent that does not name a URI may name a template that it matches.
 fn may_name_template(
-    (rules, caller): (&Rules, &Caller),
+    CallerRules { rules, caller }: CallerRules<'_>,
     entry: &Entry,
     spellings: &UriSpellings,
 ) -> bool {

@@ -1,8 +1,8 @@
 //! Rules that hide a single URI, although the template that it matches is visible (TOOL-12).
 
-use super::caller::{Caller, CallerLimit};
+use super::caller::{CallerLimit, CallerRules};
 use super::reason::{Finding, Reason, Rule};
-use super::rules::{Lists, Rules};
+use super::rules::Lists;
 use super::{RuleResult, Verdict, explain};
 use crate::catalog::Entry;
 use crate::config::AgentPattern;
@@ -11,14 +11,14 @@ use crate::name::{NamePattern, UriSpellings};
 /// The reason why a URI is hidden although the template that it matches is not: a list of the
 /// server or of one of its bundles denies the URI, or a pattern of the agent excludes it.
 pub(crate) fn hides_uri<'r>(
-    (rules, caller): (&'r Rules, &'r Caller),
+    applied: CallerRules<'r>,
     template: &Entry,
     own: &str,
     spellings: &UriSpellings,
 ) -> Option<Reason<'r>> {
     let server = &template.server().name;
     let denies = |lists: &Lists| lists.deny.covers(spellings);
-    if let Some(lists) = rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
+    if let Some(lists) = applied.rules.server(server).map(|it| &it.lists).filter(|it| denies(it)) {
         let (finding, location) = (Finding::InDenyList, lists.places.deny.as_ref());
         return Some(Reason::new(Rule::ServerLists, finding, location));
     }
@@ -36,14 +36,14 @@ pub(crate) fn hides_uri<'r>(
         let (finding, location) = (Finding::ExcludedBy(pattern), Some(location));
         Some(Reason { limit: limit.name, ..Reason::new(Rule::Agent, finding, location) })
     };
-    caller.limits().iter().find_map(by_limit)
+    applied.caller.limits().iter().find_map(by_limit)
 }
 
 /// Whether a rule hides an unlisted resource, under any spelling of its URI. Patterns of the agent,
 /// the server or a bundle must also include its normalised form: `x://public/../private` is not
 /// below `x://public/`.
 pub(crate) fn hides_unlisted(
-    (rules, caller): (&Rules, &Caller),
+    applied: CallerRules<'_>,
     entry: &Entry,
     spellings: &UriSpellings,
 ) -> bool {
@@ -52,25 +52,25 @@ pub(crate) fn hides_unlisted(
     let is_allowed = |lists: &Lists| {
         lists.allow.as_ref().is_none_or(|allow| allow.allows_unlisted(entry.name(), &written))
     };
-    let bundles = caller.limits().iter().flat_map(|limit| limit.bundles_of(server));
-    let mut lists = rules.server(server).into_iter().map(|it| &it.lists);
+    let bundles = applied.caller.limits().iter().flat_map(|limit| limit.bundles_of(server));
+    let mut lists = applied.rules.server(server).into_iter().map(|it| &it.lists);
     if !lists.all(is_allowed) || !bundles.map(|it| &it.lists).all(is_allowed) {
         return true;
     }
     let whole = scopes_of(entry, spellings.written_whole());
-    hides_uri((rules, caller), entry, entry.name(), spellings).is_some()
-        || !caller.limits().iter().all(|limit| includes(limit, &whole))
+    hides_uri(applied, entry, entry.name(), spellings).is_some()
+        || !applied.caller.limits().iter().all(|limit| includes(limit, &whole))
 }
 
 /// The results of all rules for a URI that matches a template.
 pub(crate) fn explain_uri<'r>(
-    (rules, caller): (&'r Rules, &'r Caller),
+    applied: CallerRules<'r>,
     template: &'r Entry,
     own: &str,
     spellings: &UriSpellings,
 ) -> Vec<RuleResult<'r>> {
-    let mut steps = explain(rules, caller, template);
-    let Some(reason) = hides_uri((rules, caller), template, own, spellings) else {
+    let mut steps = explain(applied.rules, applied.caller, template);
+    let Some(reason) = hides_uri(applied, template, own, spellings) else {
         return steps;
     };
     let is_same = |it: &Reason<'_>| it.rule == reason.rule && it.limit == reason.limit;

@@ -228,15 +228,15 @@ impl View {
         uri: &str,
         work: &LookupWork,
     ) -> Result<HiddenBy, WorkExceeded> {
-        let rules = (&*self.rules, &*self.caller);
+        let applied = self.caller_rules();
         // Checked before spellings are computed: most servers have no rules.
-        if is_unlimited(rules.0, rules.1, &template.server().name) {
+        if is_unlimited(applied.rules, applied.caller, &template.server().name) {
             return Ok(HiddenBy::None);
         }
         work.spend(uri.len() as u64)?;
         let spellings = UriSpellings::of(uri);
         if self.hidden_under(template, &spellings, work)?.is_some()
-            || hides_uri(rules, template, uri, &spellings).is_some()
+            || hides_uri(applied, template, uri, &spellings).is_some()
         {
             return Ok(HiddenBy::Address);
         }
@@ -302,7 +302,7 @@ impl View {
         match self.hidden_under(entry, &spellings, &LookupWork::default()) {
             Ok(Some(hidden)) => self.explain(hidden),
             Ok(None) | Err(WorkExceeded) => {
-                explain_uri((&self.rules, &self.caller), entry, own, &spellings)
+                explain_uri(self.caller_rules(), entry, own, &spellings)
             }
         }
     }

@@ -132,7 +132,7 @@ impl View {
             return Ok(false);
         }
         Ok(matches!(self.decide(entry), Decision::Hide(_))
-            || hides_unlisted((&self.rules, &self.caller), entry, spellings)
+            || hides_unlisted(self.caller_rules(), entry, spellings)
             || self.hidden_under(entry, spellings, work)?.is_some()
             || self.denied_template(entry, spellings, work)?.is_some())
     }

@@ -152,13 +152,12 @@ async fn changed_list_is_refreshed() {
         if generation == "modern" {
             poll_until(async || folder.asked("subscriptions/listen") > 0).await;
         }
-        let known = connection.tools();
         let mut notifications = connection.notifications();
         let arguments = json!({ "name": "zebra" });
         let changed = connection.request("tools/call", params("change", &arguments));
         within(changed).await.unwrap().unwrap();
-        within(connection.list_changed(ItemKind::Tool, &known)).await;
-        assert!(tool_names(&connection).contains(&"zebra".to_owned()), "{generation}");
+        // The list may also be refreshed once because the subscription was acknowledged.
+        poll_until(async || tool_names(&connection).contains(&"zebra".to_owned())).await;
         loop {
             let told = within(notifications.recv()).await.unwrap().notification;
             if &*told.method == "notifications/tools/list_changed" {

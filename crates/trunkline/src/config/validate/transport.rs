@@ -28,6 +28,13 @@ struct UrlEntry<'e> {
     streamable: bool,
 }
 
+/// A program, with arguments and variables inside of `command`.
+struct CommandParts {
+    program: Template,
+    args: Vec<Template>,
+    env: Vec<(Box<str>, Option<Template>)>,
+}
+
 impl TransportReader<'_, '_> {
     pub(super) fn transport(&mut self, entry: &ServerEntry) -> Option<Transport> {
         let (keys, word) = self.keys(entry)?;
@@ -150,7 +157,7 @@ impl TransportReader<'_, '_> {
             let found = self.decoder.warning(Code::TypeMismatch, provider.key, message);
             self.decoder.push(found.help("use `env` to pass credentials to it"));
         }
-        let (program, mut args, mut env) = self.program(command)?;
+        let CommandParts { program, mut args, mut env } = self.program(command)?;
         args.extend(self.templates(keys.args.as_ref()));
         env.extend(self.variables(keys.env.as_ref()));
         Some(Transport::Stdio(Stdio {
@@ -163,15 +170,11 @@ impl TransportReader<'_, '_> {
     }
 
     /// The program, with arguments and variables inside of `command`.
-    #[expect(clippy::type_complexity, reason = "three parts that are joined at once")]
-    fn program(
-        &mut self,
-        command: &WithSpan<CommandEntry>,
-    ) -> Option<(Template, Vec<Template>, Vec<(Box<str>, Option<Template>)>)> {
+    fn program(&mut self, command: &WithSpan<CommandEntry>) -> Option<CommandParts> {
         match &command.value {
             CommandEntry::Program(program) => {
                 let program = self.checked_program(program, command.span)?;
-                Some((program, Vec::new(), Vec::new()))
+                Some(CommandParts { program, args: Vec::new(), env: Vec::new() })
             }
             CommandEntry::Line(line) => {
                 let Some((program, args)) = line.split_first() else {
@@ -179,13 +182,13 @@ impl TransportReader<'_, '_> {
                 };
                 let program = self.checked_program(&program.value, program.span)?;
                 let args = args.iter().filter_map(|arg| self.template(&arg.value, arg.span));
-                Some((program, args.collect(), Vec::new()))
+                Some(CommandParts { program, args: args.collect(), env: Vec::new() })
             }
             CommandEntry::Object(object) => {
                 let Some(path) = &object.path else { return self.no_program(command.span) };
                 let program = self.checked_program(&path.value, path.span)?;
                 let args = self.templates(object.args.as_ref());
-                Some((program, args, self.variables(object.env.as_ref())))
+                Some(CommandParts { program, args, env: self.variables(object.env.as_ref()) })
             }
         }
     }

@@ -251,7 +251,7 @@ proptest! {
         let spaces = world.catalog.namespaces();
         for entry in ItemKind::ALL.iter().flat_map(|kind| world.catalog.entries(*kind)) {
             let server = &entry.server().name;
-            let rules = (&world.rules, &caller);
+            let rules = CallerRules { rules: &world.rules, caller: &caller };
             if matches!(decide(&world.rules, &caller, entry), Decision::Allow) {
                 prop_assert!(caller.may_have(server, spaces.prefix(server).unwrap()));
                 let chance = match entry.kind() {
