@@ -122,7 +122,7 @@ pub(crate) struct SearchCommandArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) limit: u8,
 
-    /// Prints the score of each result
+    /// Prints the score of each result and the words that it has
     #[arg(long)]
     pub(crate) explain: bool,
 

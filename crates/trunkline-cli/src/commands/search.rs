@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::catalog::ItemKind;
+use trunkline::config::escape_control;
 use trunkline::message::Raw;
 use trunkline::meta::{SearchArguments, SearchHit, signature};
 use trunkline::view::{DescriptionStyle, View};
@@ -38,7 +39,13 @@ pub(crate) fn run(
         };
         let hits = hosted.host.search_tools(&view, &search).await;
         let text = match settings.format {
-            Format::Text => as_text(&view, &hits, arguments.explain),
+            Format::Text => {
+                let index = hosted.host.tool_index(view.catalog()).await;
+                as_text(&view, &hits, |hit| match arguments.explain {
+                    true => Some(index.explain(&view, &search, hit.entry)),
+                    false => None,
+                })
+            }
             Format::Json => report::indented(&Raw::from_value(&json!({
                 "tools": hits.iter().map(|hit| as_json(&view, hit)).collect::<Value>(),
                 "failures": failures.iter().map(Failure::as_json).collect::<Value>(),
@@ -79,17 +86,25 @@ fn definition(view: &View, hit: &SearchHit<'_>) -> String {
     view.definition(hit.entry, DescriptionStyle::AsWritten).text().to_owned()
 }
 
-fn as_text(view: &View, hits: &[SearchHit<'_>], explains: bool) -> String {
+fn as_text(
+    view: &View,
+    hits: &[SearchHit<'_>],
+    explain: impl Fn(&SearchHit<'_>) -> Option<Vec<String>>,
+) -> String {
     let mut text = String::new();
     for hit in hits {
-        if explains {
-            let _ = write!(text, "{:.3}  ", hit.score);
+        let reasons = explain(hit);
+        if reasons.is_some() {
+            let _ = write!(text, "{:.2}  ", hit.score);
         }
         let line = signature(&view.definition(hit.entry, DescriptionStyle::AsWritten));
         let _ = writeln!(text, "{line}");
         if !hit.similar.is_empty() {
             let names: Vec<_> = hit.similar.iter().map(|entry| entry.exposed()).collect();
             let _ = writeln!(text, "  similar: {}", names.join(", "));
+        }
+        for reason in reasons.iter().flatten() {
+            let _ = writeln!(text, "      {}", escape_control(reason));
         }
     }
     text

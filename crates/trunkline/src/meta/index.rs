@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use trunkline_search::{Document, Index, Query, Visible};
+use trunkline_search::{Document, Field, Index, Query, TermContribution, Visible};
 
 use super::SearchArguments;
 use crate::catalog::{Catalog, DefinitionDigest, Entry, ItemKind};
@@ -89,6 +89,42 @@ impl ToolIndex {
             Some(SearchHit { entry: found(hit.document.key())?, score: hit.score, similar })
         };
         hits.into_iter().filter_map(hit).collect()
+    }
+}
+
+impl ToolIndex {
+    /// The words of a search that a tool of a view has, best first, each with the part of the tool
+    /// that has them, and the similarity of meaning in percent.
+    pub fn explain(&self, view: &View, search: &SearchArguments, entry: &Entry) -> Vec<String> {
+        let may_see = |key: &str| view.route(ItemKind::Tool, key).is_ok();
+        let visible = Visible::new(&self.index, |document| may_see(document.key()));
+        let server = self.servers.get(&entry.server().name);
+        let document = document(entry, server.map_or("", |server| &server.description));
+        let mut lines = Vec::new();
+        for query in &search.queries {
+            let explanation = self.index.explain(query, &document, Some(&visible));
+            let term = |it: &TermContribution| {
+                let field = it.fields.first().map_or("text", |(field, _)| field_name(*field));
+                format!("{} in its {field}", it.term)
+            };
+            let mut parts: Vec<_> = explanation.terms.iter().map(term).collect();
+            if explanation.similarity > 0.0 {
+                parts.push(format!("meaning {:.0} %", explanation.similarity * 100.0));
+            }
+            lines.extend((!parts.is_empty()).then(|| parts.join(", ")));
+        }
+        lines
+    }
+}
+
+fn field_name(field: Field) -> &'static str {
+    match field {
+        Field::Name => "name",
+        Field::Title => "title",
+        Field::Server => "server",
+        Field::Description => "description",
+        Field::ParameterNames | Field::ParameterDescriptions => "parameters",
+        Field::ServerDescription => "server's description",
     }
 }
 
