@@ -9,7 +9,7 @@ use trunkline_gateway::{GatewayOptions, Tokens};
 
 use crate::support::client::{Asker, Era, text};
 use crate::support::client_notifications::tell;
-use crate::support::echoing_server::{echoing, until_said};
+use crate::support::echoing_server::{AnswerLog, echoing, until_said};
 use crate::support::gateway::Hosted;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::tokens::{ANN, BOB, hosted, known_tokens};
@@ -42,14 +42,24 @@ async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHan
     })
 }
 
+/// A gateway, Ann, and a call of Bob in flight.
+struct TwoClients {
+    hosted: Hosted,
+    ann: Asker,
+    /// The first message of Bob's call.
+    hanging: JoinHandle<Value>,
+    answers: AnswerLog,
+}
+
 /// A gateway with tokens, Ann, and a call of Bob in flight.
-async fn ann_while_bob_waits(era: Era) -> (Hosted, Asker, JoinHandle<Value>) {
-    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
+async fn ann_while_bob_waits(era: Era) -> TwoClients {
+    let answers = AnswerLog::new();
+    let hosted = hosted(&json!({ "echoing": answers.server() })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let bob = Asker::with(era, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
-    (hosted, ann, hanging)
+    TwoClients { hosted, ann, hanging, answers }
 }
 
 async fn assert_silent(hanging: JoinHandle<Value>, what: &str) {
@@ -63,7 +73,8 @@ async fn assert_silent(hanging: JoinHandle<Value>, what: &str) {
 async fn notification_after_the_response_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         for method in [CUSTOM, "notifications/message"] {
-            let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+            let TwoClients { hosted, mut ann, hanging, answers: _answers } =
+                ann_while_bob_waits(era).await;
             let said = ann.call("say", json!({ "method": method, "wait": 200 })).await;
             assert_eq!(text(&said), "said");
             sleep(LATE).await;
@@ -76,9 +87,9 @@ async fn notification_after_the_response_reaches_no_other_client() {
 #[tokio::test]
 async fn server_request_after_the_response_is_refused() {
     for era in [Era::Legacy, Era::Modern] {
-        let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+        let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
         assert_eq!(text(&ann.call("ask_after", json!({ "wait": 200 })).await), "later");
-        sleep(LATE).await;
+        answers.until_answered(1).await;
         assert_silent(hanging, "a question").await;
         until_said(&mut ann, "answers", "another client ended a moment ago").await;
         until_said(&mut ann, "answers", "per-client").await;
@@ -90,13 +101,13 @@ async fn server_request_after_the_response_is_refused() {
 #[tokio::test]
 async fn server_request_of_a_cancelled_call_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
-        let (hosted, mut ann, hanging) = ann_while_bob_waits(era).await;
+        let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
         let asking = begun(&mut ann, "ask", json!({ "wait": 5000 })).await;
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": { "requestId": ann.last_id() } });
         ann.tell(&cancelled).await.unwrap();
         drop(asking);
-        sleep(Duration::from_secs(6)).await;
+        answers.until_answered(1).await;
         assert_silent(hanging, "a question").await;
         hosted.end().await;
     }
@@ -105,7 +116,8 @@ async fn server_request_of_a_cancelled_call_reaches_no_other_client() {
 /// The same for a call that timed out.
 #[tokio::test]
 async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
-    let mut server = echoing("legacy");
+    let answers = AnswerLog::new();
+    let mut server = answers.server();
     server["timeouts"]["call"] = "4s".into();
     let hosted = hosted(&json!({ "echoing": server })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
@@ -114,17 +126,15 @@ async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
     sleep(Duration::from_millis(3100)).await;
     let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
-    sleep(Duration::from_secs(1)).await;
+    answers.until_answered(1).await;
     assert_silent(hanging, "a question").await;
     hosted.end().await;
 }
 
 /// Two modern clients with the same capabilities, and a call of the second in flight.
-async fn lookalikes(
-    headers: &[(&str, &str)],
-    paths: [&str; 2],
-) -> (Hosted, Asker, JoinHandle<Value>) {
-    let servers = json!({ "echoing": echoing("legacy") });
+async fn lookalikes(headers: &[(&str, &str)], paths: [&str; 2]) -> TwoClients {
+    let answers = AnswerLog::new();
+    let servers = json!({ "echoing": answers.server() });
     let agents = json!({ "one": { "tools": ["*"] }, "other": { "tools": ["*"] } });
     let written = json!({ "mcpServers": servers, "agents": agents });
     let config = trunkline::config::parse("test", written.to_string()).config;
@@ -136,7 +146,7 @@ async fn lookalikes(
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
     sleep(AFTER_GRACE).await;
-    (hosted, ann, hanging)
+    TwoClients { hosted, ann, hanging, answers }
 }
 
 /// Clients without sessions cannot be distinguished, so that each of their calls counts as another
@@ -149,9 +159,9 @@ async fn server_request_after_the_response_reaches_no_lookalike_client() {
         (&[ANN], one_address),
         (&[], ["/mcp/agents/one", "/mcp/agents/other"]),
     ] {
-        let (hosted, mut ann, hanging) = lookalikes(headers, paths).await;
+        let TwoClients { hosted, mut ann, hanging, answers } = lookalikes(headers, paths).await;
         assert_eq!(text(&ann.call("ask_after", json!({ "wait": 200 })).await), "later");
-        sleep(LATE).await;
+        answers.until_answered(1).await;
         assert_silent(hanging, "a question").await;
         until_said(&mut ann, "answers", "another client").await;
         hosted.end().await;
@@ -161,7 +171,8 @@ async fn server_request_after_the_response_reaches_no_lookalike_client() {
 #[tokio::test]
 async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
     for headers in [&[][..], &[ANN]] {
-        let (hosted, mut ann, hanging) = lookalikes(headers, ["/mcp", "/mcp"]).await;
+        let clients = lookalikes(headers, ["/mcp", "/mcp"]).await;
+        let TwoClients { hosted, mut ann, hanging, answers } = clients;
         let call = json!({ "name": "ask", "arguments": { "wait": 6000, "token": "anns" } });
         let written = ann.write("tools/call", call);
         let mut leaving = Asker::with(Era::Modern, hosted.address, headers).await.unwrap();
@@ -169,7 +180,7 @@ async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
         until_said(&mut ann, "hung", "anns").await;
         asking.abort();
         until_said(&mut ann, "cancelled", "asked").await;
-        sleep(Duration::from_millis(6500)).await;
+        answers.until_answered(1).await;
         assert_silent(hanging, "a question").await;
         hosted.end().await;
     }
@@ -192,10 +203,10 @@ async fn log_message_reaches_the_next_call_of_a_sessionless_client() {
 /// A call that creates a task is not completed by its response. Its server requests name the task.
 #[tokio::test]
 async fn server_request_of_a_task_reaches_no_other_client() {
-    let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+    let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(Era::Legacy).await;
     let begun = ann.call("begin_task", json!({ "wait": 3500 })).await;
     assert_eq!(begun["result"]["task"]["taskId"], "task-1", "{begun}");
-    sleep(Duration::from_millis(4500)).await;
+    answers.until_answered(1).await;
     assert_silent(hanging, "a question").await;
     until_said(&mut ann, "answers", "it is about a task").await;
     hosted.end().await;
@@ -204,7 +215,8 @@ async fn server_request_of_a_task_reaches_no_other_client() {
 /// A client receives requests about its own task in its only call, whatever other clients do.
 #[tokio::test]
 async fn server_request_of_a_task_reaches_its_client_beside_others() {
-    let (hosted, mut ann, of_bob) = ann_while_bob_waits(Era::Legacy).await;
+    let TwoClients { hosted, mut ann, hanging: of_bob, answers: _answers } =
+        ann_while_bob_waits(Era::Legacy).await;
     ann.call("begin_task", json!({ "wait": 500 })).await;
     let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
     let question = message(&mut hanging).await;
@@ -218,11 +230,12 @@ async fn server_request_of_a_task_reaches_its_client_beside_others() {
 #[tokio::test]
 async fn messages_caused_by_a_notification_reach_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
-        let (hosted, mut ann, hanging) = ann_while_bob_waits(Era::Legacy).await;
+        let TwoClients { hosted, mut ann, hanging, answers } =
+            ann_while_bob_waits(Era::Legacy).await;
         let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
         sleep(AFTER_GRACE).await;
         tell(&teller, "notifications/acme/import").await;
-        sleep(LATE).await;
+        answers.until_answered(1).await;
         assert_silent(hanging, "a log line or a question").await;
         until_said(&mut ann, "answers", "another client").await;
         hosted.end().await;

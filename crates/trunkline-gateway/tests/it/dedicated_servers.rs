@@ -1,13 +1,11 @@
 //! Dedicated servers (`share: "per-client"`): their server requests reach their own client only.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::support::client::{Asker, Era, text};
-use crate::support::echoing_server::{echoing, until_said};
+use crate::support::echoing_server::{AnswerLog, echoing, until_said};
 use crate::support::gateway::{Hosted, configuration};
 use crate::support::http_connection::Channel;
 use crate::support::server_requests::{accepted, begun, message};
@@ -205,11 +203,14 @@ async fn server_request_reaches_the_open_get_stream() {
 
 #[tokio::test]
 async fn server_request_without_a_stream_is_refused_at_once() {
-    let hosted = hosted().await;
+    let answers = AnswerLog::new();
+    let mut server = answers.server();
+    server["share"] = "per-client".into();
+    let hosted = Hosted::to(&json!({ "echoing": server })).await;
     let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");
     // A poll meanwhile would be a stream for the server request.
-    sleep(Duration::from_secs(1)).await;
+    answers.until_answered(1).await;
     until_said(&mut asker, "answers", "no stream").await;
     hosted.end().await;
 }
