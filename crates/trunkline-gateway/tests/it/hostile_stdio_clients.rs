@@ -202,7 +202,10 @@ async fn call_to_a_server_that_never_started_returns_the_reason() {
     let answer = piped.read().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("MCP server unreachable: server `gone`: no-such-program"), "{text}");
+    assert!(
+        text.starts_with("MCP server unreachable: server `gone`: the program `no-such-program`"),
+        "{text}"
+    );
     piped.write(&legacy("tools/call", &json!({ "name": "other_x", "arguments": {} }))).await;
     assert_eq!(piped.read().await["error"]["code"], -32602);
     piped.hosted.end().await;

@@ -10,10 +10,8 @@ use super::dialect::Dialect;
 use super::format::foreign_format;
 use super::jsonc::{self, Document, Node, ObjectKey, ObjectMember, Value};
 use super::limits::is_comment;
-use super::model::{
-    Access, Agents, ConsentHold, Inputs, ListLocations, Origin, ToolLists, UnknownKey,
-};
-use super::raw::{AllowList, DenyList, FileEntry, InputEntry, NamedServer, ServerMap};
+use super::model::{Access, Agents, ConsentHold, Inputs, Origin, UnknownKey};
+use super::raw::{FileEntry, InputEntry, NamedServer, ServerMap};
 use super::redact::quoted;
 use super::secret::Secret;
 use super::source::{Location, Source, Span};
@@ -24,6 +22,7 @@ mod settings;
 mod transport;
 mod server;
 mod patterns;
+mod tool_lists;
 mod containers;
 mod choices;
 mod gemini;
@@ -36,6 +35,7 @@ pub(crate) use patterns::patterns;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
 pub(crate) use settings::{NamingLayer, ServerSettingsLayer, SurfaceLayer};
+use tool_lists::{list_places, tool_lists};
 pub(crate) use transport::usable_url;
 
 /// One layer, validated as far as possible without the others.
@@ -482,26 +482,4 @@ fn kept(source: &Source, members: &[ObjectMember]) -> Vec<UnknownKey> {
         Some(UnknownKey { key: member.key.text.clone(), json: Secret::new(json) })
     };
     members.iter().filter_map(kept).collect()
-}
-
-/// The locations of tool lists.
-fn list_places(
-    allow: Option<&WithSpan<AllowList>>,
-    deny: Option<&WithSpan<DenyList>>,
-    decoder: &Decoder<'_>,
-) -> ListLocations {
-    ListLocations {
-        allow: allow.map(|it| decoder.location(it.key)),
-        deny: deny.map(|it| decoder.location(it.key)),
-    }
-}
-
-/// An allow list that contains `*` allows everything, as in Copilot CLI.
-fn tool_lists(allow: Option<&WithSpan<AllowList>>, deny: Option<&WithSpan<DenyList>>) -> ToolLists {
-    let texts = |names: &[WithSpan<Box<str>>]| -> Vec<Box<str>> {
-        names.iter().map(|name| name.value.clone()).collect()
-    };
-    let allow = allow.map(|list| texts(&list.value.0));
-    let allow = allow.filter(|names| !names.iter().any(|name| &**name == "*"));
-    ToolLists { allow, deny: deny.map(|list| texts(&list.value.0)).unwrap_or_default() }
 }
