@@ -9,7 +9,7 @@ use trunkline::protocol::{Era, is_mcp_method};
 
 use super::discover::discover_result;
 use super::gateway::Gateway;
-use super::meta_tools::MetaStep;
+use super::meta_tools::named_meta_tool;
 use super::subscribe::unsubscribe;
 use super::trace;
 use crate::client::caller::Caller;
@@ -36,9 +36,9 @@ async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingReque
     }
     incoming.check_progress_token()?;
     match RelayMethod::from_method(&incoming.method) {
-        Some(RelayMethod::Call) => match Box::pin(gateway.meta_step(&caller, incoming)).await? {
-            MetaStep::Relay(incoming) => gateway.relay(caller, RelayMethod::Call, incoming).await,
-            MetaStep::Done(response) => response,
+        Some(RelayMethod::Call) => match named_meta_tool(&incoming) {
+            Some(tool) => Box::pin(gateway.call_meta_tool(caller, tool, incoming)).await,
+            None => gateway.relay(caller, RelayMethod::Call, incoming).await,
         },
         Some(relay_method) => gateway.relay(caller, relay_method, incoming).await,
         // Boxed, so that the future of the common case does not need space for the others.

@@ -20,39 +20,36 @@ use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
 
-/// How a request goes on.
-pub(crate) enum MetaStep {
-    /// It is a call of a tool of a server.
-    Relay(IncomingRequest),
-    /// It was a call of a meta tool, and this is its response.
-    Done(RpcResult),
+/// The meta tool that a call names, if any.
+pub(crate) fn named_meta_tool(incoming: &IncomingRequest) -> Option<MetaTool> {
+    MetaTool::from_name(&incoming.subject()?)
 }
 
 impl Gateway {
-    /// Answers a call of a meta tool, if the caller has them.
-    pub(crate) async fn meta_step(
+    /// Handles a call that names a meta tool. If the caller has none, a server may have a tool of
+    /// that name; if the name is written twice, the call is refused as any other.
+    pub(crate) async fn call_meta_tool(
         self: &Arc<Self>,
-        caller: &Caller,
+        caller: Caller,
+        tool: MetaTool,
         incoming: IncomingRequest,
-    ) -> Result<MetaStep, RpcError> {
-        let Some(tool) = meta_tool(&incoming.params) else { return Ok(MetaStep::Relay(incoming)) };
-        if !self.view(caller)?.surface().answers_meta_tools() {
-            return Ok(MetaStep::Relay(incoming));
+    ) -> RpcResult {
+        let is_ambiguous = incoming.params.get_unique("name").is_err();
+        if is_ambiguous || !self.view(&caller)?.surface().answers_meta_tools() {
+            return self.relay(caller, RelayMethod::Call, incoming).await;
         }
         let arguments = incoming.params.get_unique("arguments");
         let arguments = arguments.map_err(|_| invalid("`arguments` is written twice"))?;
         let arguments = arguments.unwrap_or_else(Raw::empty_object);
         if tool == MetaTool::Call {
-            return Ok(match CallArguments::read(&arguments) {
-                Ok(call) => {
-                    trace::record_target(&call.name.as_str().unwrap_or_default());
-                    MetaStep::Relay(incoming.with_call(&call.name, call.arguments.as_ref()))
-                }
-                Err(error) => MetaStep::Done(Err(invalid(&error.to_string()))),
-            });
+            let call = CallArguments::read(&arguments);
+            let call = call.map_err(|error| invalid(&error.to_string()))?;
+            trace::record_target(&call.name.as_str().unwrap_or_default());
+            let incoming = incoming.with_call(&call.name, call.arguments.as_ref());
+            return self.relay(caller, RelayMethod::Call, incoming).await;
         }
-        let result = self.answer_meta_tool(caller, tool, &arguments).await?;
-        Ok(MetaStep::Done(Ok(translate::result(caller.era(), RelayMethod::Call, &result))))
+        let result = self.answer_meta_tool(&caller, tool, &arguments).await?;
+        Ok(translate::result(caller.era(), RelayMethod::Call, &result))
     }
 
     async fn answer_meta_tool(
@@ -95,10 +92,4 @@ fn shown_owner(caller: &Caller) -> (ClientId, Principal) {
     };
     let owner = caller.identity.principal.of_client(&client);
     (client, owner)
-}
-
-/// The meta tool that a call names, if it names one unambiguously.
-fn meta_tool(params: &Raw) -> Option<MetaTool> {
-    let name = params.get_unique("name").ok()??;
-    MetaTool::from_name(&name.as_str()?)
 }

@@ -20,9 +20,9 @@ use crate::name::{BundleName, ServerName};
 
 mod settings;
 mod transport;
+mod tool_lists;
 mod server;
 mod patterns;
-mod tool_lists;
 mod containers;
 mod choices;
 mod gemini;

@@ -1,5 +1,6 @@
 //! Answers the meta tools that concern no single server: search, description and the servers.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -217,7 +218,7 @@ impl Host {
         };
         let status = connection.watch().borrow().clone();
         let info = status.server_info.as_ref();
-        let text = |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(|it| it.into_owned());
+        let text = |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
         let described = info.and_then(|info| text(info.get("description")));
         let title = || info.and_then(|info| text(info.get("title")));
         described.or_else(|| text(status.instructions)).or_else(title).unwrap_or_default()
