@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tiktoken_rs::CoreBPE;
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::message::Raw;
 use trunkline::meta::MetaTool;
@@ -50,8 +51,9 @@ pub(crate) fn run(
         let unavailable = hosted.refresh(&servers, &[ItemKind::Tool], terminal).await;
         let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
         let view = hosted.view(&who)?;
-        let costs =
-            Costs::of(&view, |entry| view.definition(entry, hosted.host.description_style()));
+        let costs = Costs::of(&Tokenizer::new()?, &view, |entry| {
+            view.definition(entry, hosted.host.description_style())
+        });
         match settings.format {
             Format::Text => terminal.print(&costs.as_text(arguments.tools))?,
             Format::Json | Format::Raw => {
@@ -65,19 +67,27 @@ pub(crate) fn run(
     })
 }
 
-/// Tokens of a text, in the vocabulary `o200k_base`. Other models differ by a few percent.
-fn count(text: &str) -> usize {
-    bpe_openai::o200k_base().count(text)
+/// Counts tokens in the vocabulary `o200k_base`. Other models differ by a few percent.
+struct Tokenizer(CoreBPE);
+
+impl Tokenizer {
+    fn new() -> Result<Self> {
+        Ok(Self(tiktoken_rs::o200k_base()?))
+    }
+
+    fn count(&self, text: &str) -> usize {
+        self.0.encode_ordinary(text).len()
+    }
 }
 
 impl Costs {
-    fn of(view: &View, define: impl Fn(&Entry) -> Raw) -> Self {
-        let meta = MetaTool::ALL.iter().map(|tool| count(tool.definition().text())).sum();
+    fn of(tokenizer: &Tokenizer, view: &View, define: impl Fn(&Entry) -> Raw) -> Self {
+        let meta = MetaTool::ALL.iter().map(|tool| tokenizer.count(tool.definition().text())).sum();
         let surface = view.surface();
         let mut configured = if surface.has_meta_tools() { meta } else { 0 };
         let mut servers: BTreeMap<String, Vec<ToolCost>> = BTreeMap::new();
         for entry in view.entries(ItemKind::Tool) {
-            let tokens = count(define(entry).text());
+            let tokens = tokenizer.count(define(entry).text());
             configured += if surface.is_direct(entry) { tokens } else { 0 };
             let tool = ToolCost { name: entry.exposed().to_owned(), tokens };
             servers.entry(entry.server().name.to_string()).or_default().push(tool);
