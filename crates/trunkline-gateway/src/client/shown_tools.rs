@@ -5,6 +5,7 @@
 //! seen: here each definition counts.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trunkline::catalog::DefinitionDigest;
@@ -19,6 +20,8 @@ const MAX_SHOWN_CLIENTS: usize = 1_024;
 /// The definitions that clients were shown.
 #[derive(Default)]
 pub(crate) struct ShownTools {
+    /// Whether any meta tool was used, so that other calls cost nothing.
+    is_used: AtomicBool,
     state: Mutex<ShownTable>,
 }
 
@@ -69,6 +72,18 @@ pub(crate) enum ShownDefinition {
 }
 
 impl ShownTools {
+    /// Whether no meta tool was used yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Forgets the tools of a client that another list has shown since.
+    pub(crate) fn forget(&self, client: &ClientId, is_listed: impl Fn(&str) -> bool) {
+        if let Some(shown) = self.lock().clients.get_mut(client) {
+            shown.tools.retain(|name, _| !is_listed(name));
+        }
+    }
+
     /// Records the tools that a client was shown, in a catalog of a revision.
     pub(crate) fn record(
         &self,
@@ -76,6 +91,7 @@ impl ShownTools {
         revision: u64,
         tools: Vec<(String, DefinitionDigest)>,
     ) {
+        self.is_used.store(true, Ordering::Release);
         let mut table = self.lock();
         table.count += 1;
         let last_use = table.count;

@@ -11,7 +11,7 @@ use trunkline::host::{ResolvedRequest, WaitFor};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
-use trunkline::principal::Requester;
+use trunkline::principal::{Requester, Slot};
 use trunkline::protocol::{Era, meta};
 use trunkline::view::View;
 
@@ -50,6 +50,7 @@ impl Gateway {
             // The view's catalog is not older than the first page's revision, and not newer than
             // the last.
             self.record_shown(caller, ShownRevisions { first, last });
+            self.forget_listed(caller, &view);
         }
         let next = |last: &String| PageStart { revision: first, after: last.clone() };
         let cursor = page.last.as_ref().map(|last| Raw::from_string(&cursors.close(&next(last))));
@@ -85,7 +86,7 @@ impl Gateway {
         if entry.kind() != ItemKind::Tool {
             return Ok(found);
         }
-        match self.is_as_meta_tool_showed(caller, entry) {
+        match self.is_as_meta_tool_showed(caller, is_meta, entry) {
             Some(true) => return Ok(found),
             Some(false) => return Err(CallError::changed(entry)),
             // A client that calls through a meta tool need not have searched before.
@@ -117,11 +118,7 @@ impl Gateway {
         if let Some(page) = self.pages.get(&key, &version) {
             return Ok(page);
         }
-        let Requester { principal, .. } = caller.requester();
-        let slot = tokio::select! {
-            slot = self.pages.slots.acquire(&principal) => slot,
-            () = self.host.shutdown_started() => return Err(shutting_down()),
-        };
+        let slot = self.turn(caller).await?;
         // Another request may have built it meanwhile.
         if let Some(page) = self.pages.get(&key, &version) {
             return Ok(page);
@@ -141,6 +138,15 @@ impl Gateway {
         });
         let page = made.await.map_err(|_| handler_panicked())?;
         Ok(self.pages.insert(key, version, page))
+    }
+
+    /// Waits for the turn of the caller's principal to use CPU time for long lists.
+    pub(crate) async fn turn(&self, caller: &Caller) -> Result<Slot, RpcError> {
+        let Requester { principal, .. } = caller.requester();
+        tokio::select! {
+            slot = self.pages.slots.acquire(&principal) => Ok(slot),
+            () = self.host.shutdown_started() => Err(shutting_down()),
+        }
     }
 
     /// Appends cursor, cache hints and `_meta` to a page, without parsing it.

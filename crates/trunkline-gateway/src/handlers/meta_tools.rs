@@ -9,13 +9,14 @@ use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
 use trunkline::meta::{CallArguments, MetaTool};
 use trunkline::principal::{ClientId, Principal};
+use trunkline::view::View;
 
 use super::gateway::Gateway;
 use super::trace;
 use crate::client::caller::Caller;
 use crate::client::shown_tools::ShownDefinition;
 use crate::client::tool_revisions::ShownRevisions;
-use crate::request::errors::invalid;
+use crate::request::errors::{handler_panicked, invalid};
 use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
@@ -60,8 +61,15 @@ impl Gateway {
     ) -> Result<Raw, RpcError> {
         self.refresh_lists(&[ItemKind::Tool]).await;
         let revision = self.tool_revision();
-        let view = self.view(caller)?;
-        let mut answer = self.host.answer_meta_tool(&view, tool, arguments).await;
+        let (host, view, arguments) = (self.host.clone(), self.view(caller)?, arguments.clone());
+        let slot = self.turn(caller).await?;
+        // A task of its own, so that a cancelled request holds its slot until its work is over.
+        let answer = tokio::spawn(async move {
+            let answer = host.answer_meta_tool(&view, tool, &arguments).await;
+            drop(slot);
+            answer
+        });
+        let mut answer = answer.await.map_err(|_| handler_panicked())?;
         let (client, owner) = shown_owner(caller);
         let shown = std::mem::take(&mut answer.shown);
         self.shown_tools.record((&client, &owner), revision, shown);
@@ -69,11 +77,21 @@ impl Gateway {
     }
 
     /// Whether a tool still has the definition that a meta tool has shown to the client. `None` if
-    /// none has.
-    pub(crate) fn is_as_meta_tool_showed(&self, caller: &Caller, entry: &Entry) -> Option<bool> {
+    /// none has. What was forgotten concerns only clients that call through a meta tool: others have
+    /// listed the tools, or were shown nothing.
+    pub(crate) fn is_as_meta_tool_showed(
+        &self,
+        caller: &Caller,
+        is_meta: bool,
+        entry: &Entry,
+    ) -> Option<bool> {
+        if self.shown_tools.is_unused() {
+            return None;
+        }
         let (client, _) = shown_owner(caller);
         match self.shown_tools.of(&client, entry.exposed()) {
             ShownDefinition::Known(digest) => Some(entry.digest() == digest),
+            ShownDefinition::ForgottenSince(_) if !is_meta => None,
             ShownDefinition::ForgottenSince(first) => {
                 let shown = ShownRevisions { first, last: u64::MAX };
                 let newest = || self.host.catalog();
@@ -81,6 +99,20 @@ impl Gateway {
             }
             ShownDefinition::Unknown => None,
         }
+    }
+}
+
+impl Gateway {
+    /// Forgets what meta tools have shown of the tools that a list shows.
+    pub(crate) fn forget_listed(&self, caller: &Caller, view: &View) {
+        if self.shown_tools.is_unused() {
+            return;
+        }
+        let surface = view.surface();
+        let is_listed = |name: &str| {
+            view.route(ItemKind::Tool, name).is_ok_and(|entry| surface.is_direct(entry))
+        };
+        self.shown_tools.forget(&shown_owner(caller).0, is_listed);
     }
 }
 

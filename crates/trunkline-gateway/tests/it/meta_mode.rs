@@ -213,6 +213,20 @@ async fn changed_tool_is_not_called_before_it_is_shown_again() {
     }
 }
 
+/// A tool that was searched, changed and then listed has been shown.
+#[tokio::test]
+async fn list_replaces_what_a_search_has_shown() {
+    let folder = notes();
+    let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert!(search(&mut asker, "find notes").await.contains("notes_find"));
+    define(&folder, "Find notes by another text");
+    assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
+    let answer = asker.call("notes_find", json!({ "query": "x" })).await;
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    hosted.end().await;
+}
+
 /// An input request of the called tool reaches the client, and the retry continues the call.
 #[tokio::test]
 async fn input_requests_pass_through_the_meta_tool() {

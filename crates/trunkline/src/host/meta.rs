@@ -34,6 +34,27 @@ const MAX_SERVERS: usize = 500;
 #[derive(Default)]
 pub(super) struct SearchIndex(Mutex<Option<Arc<ToolIndex>>>);
 
+/// A tool that was found, by exposed name.
+struct FoundTool {
+    name: String,
+    score: f32,
+    similar: Vec<String>,
+}
+
+impl FoundTool {
+    fn of(hit: &SearchHit<'_>) -> Self {
+        let name = |entry: &Entry| entry.exposed().to_owned();
+        let similar = hit.similar.iter().map(|entry| name(entry)).collect();
+        Self { name: name(hit.entry), score: hit.score, similar }
+    }
+
+    fn in_view(self, view: &View) -> Option<SearchHit<'_>> {
+        let entry = |name: &String| view.route(ItemKind::Tool, name).ok();
+        let similar = self.similar.iter().filter_map(entry).collect();
+        Some(SearchHit { entry: entry(&self.name)?, score: self.score, similar })
+    }
+}
+
 /// The answer of a meta tool.
 #[derive(Debug, Default)]
 pub struct MetaAnswer {
@@ -91,13 +112,20 @@ impl Host {
         index
     }
 
-    /// Finds tools of a view by what they do, best first.
+    /// Finds tools of a view by what they do, best first. Blocks no thread of the runtime: the rules
+    /// are asked for every tool.
     pub async fn search_tools<'v>(
         &self,
         view: &'v View,
         search: &SearchArguments,
     ) -> Vec<SearchHit<'v>> {
-        self.tool_index(view.catalog()).await.search(view, search)
+        let index = self.tool_index(view.catalog()).await;
+        let (own, wanted) = (view.clone(), search.clone());
+        let found = spawn_blocking(move || {
+            index.search(&own, &wanted).iter().map(FoundTool::of).collect::<Vec<_>>()
+        });
+        let found = found.await.unwrap_or_default();
+        found.into_iter().filter_map(|it| it.in_view(view)).collect()
     }
 
     /// Answers a meta tool other than [`MetaTool::Call`], for which it only explains how the tool
