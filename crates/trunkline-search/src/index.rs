@@ -40,7 +40,7 @@ pub struct Index {
     pub(crate) options: Options,
     pub(crate) vocabulary: Vocabulary,
     /// By term.
-    pub(crate) postings: Vec<Arc<Vec<Posting>>>,
+    pub(crate) postings: Vec<Arc<Vec<Occurrence>>>,
     /// By slot; `None` is free.
     pub(crate) entries: Vec<Option<Arc<Entry>>>,
     /// Number of the server by slot, beside the entries: a search reads all of them.
@@ -53,7 +53,7 @@ pub struct Index {
 
 /// A term in a document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posting {
+pub(crate) struct Occurrence {
     pub(crate) slot: Slot,
     /// Between 0 and 1.
     pub(crate) weight: f32,
@@ -180,7 +180,7 @@ impl Index {
         let weights = self.weights(document);
         let mut terms = Vec::with_capacity(weights.len());
         for (term, weight) in weights {
-            Arc::make_mut(&mut self.postings[term as usize]).push(Posting { slot, weight });
+            Arc::make_mut(&mut self.postings[term as usize]).push(Occurrence { slot, weight });
             terms.push(term);
         }
         self.entries[slot as usize] = Some(Arc::new(Entry {

@@ -6,7 +6,7 @@
 //! that a score depends on is counted over the visible documents, and a search gives exactly what
 //! it would give in an index without the hidden ones. A test compares the two.
 
-use crate::index::{Entry, Index, Posting, Slot};
+use crate::index::{Entry, Index, Occurrence, Slot};
 
 /// A set of documents of one index, for repeated searches by the same caller.
 ///
@@ -63,7 +63,7 @@ impl Scope<'_> {
     }
 
     /// Number of postings of visible documents.
-    pub(crate) fn count(self, postings: &[Posting]) -> usize {
+    pub(crate) fn count(self, postings: &[Occurrence]) -> usize {
         match self {
             Self::All(_) => postings.len(),
             Self::Some(visible) => {
