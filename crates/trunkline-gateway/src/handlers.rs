@@ -1,7 +1,7 @@
 //! Handlers of the protocol's methods. They share the state of one `Gateway`, and each calls only
 //! those above it.
 
-pub(crate) mod trace;
+pub(crate) mod request_log;
 pub(crate) mod errors;
 pub(crate) mod availability;
 pub(crate) mod list_cache;
@@ -12,7 +12,7 @@ pub(crate) mod meta_tools;
 pub(crate) mod discover;
 pub(crate) mod route_fallback;
 pub(crate) mod in_flight;
-pub(crate) mod mrtr;
+pub(crate) mod parking;
 pub(crate) mod tasks;
 pub(crate) mod relay;
 pub(crate) mod custom;

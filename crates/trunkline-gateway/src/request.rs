@@ -3,7 +3,7 @@
 pub(crate) mod errors;
 pub(crate) mod malformed;
 pub(crate) mod incoming;
-pub(crate) mod param_headers;
+pub(crate) mod mcp_headers;
 pub(crate) mod response;
 pub(crate) mod panics;
 pub(crate) mod translate;

@@ -21,7 +21,7 @@ use trunkline::protocol::{Era, code};
 use super::{DemoServer, LONGEST_MESSAGE, answer};
 use crate::request::errors::{error_message, response, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
-use crate::request::param_headers;
+use crate::request::mcp_headers;
 use crate::transport::http::origin;
 
 pub(super) fn router(server: DemoServer) -> Router {
@@ -80,11 +80,11 @@ fn answer_request(server: DemoServer, headers: &HeaderMap, incoming: &IncomingRe
 
 /// The era of a request, by its headers and its body.
 fn era(headers: &HeaderMap, incoming: &IncomingRequest) -> Result<Era, RpcError> {
-    if !param_headers::is_modern(headers, incoming)? {
+    if !mcp_headers::is_modern(headers, incoming)? {
         return Ok(Era::Legacy);
     }
     let client = ClientProfile::of_request(&incoming.meta)?;
-    param_headers::check(headers, &client.version, incoming)?;
+    mcp_headers::check(headers, &client.version, incoming)?;
     Ok(Era::Modern)
 }
 

@@ -11,7 +11,7 @@ use trunkline::view::View;
 
 use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
-use super::trace;
+use super::request_log;
 use crate::client::caller::Caller;
 use crate::request::errors::unknown_method;
 use crate::request::incoming::IncomingRequest;
@@ -35,7 +35,7 @@ impl Gateway {
         let server = only_server(&view)?;
         let sent = caller.with_client_meta(params);
         let handler = self.handler_for(caller, incoming.wants_progress(), None);
-        trace::record_server(Some(&server));
+        request_log::record_server(Some(&server));
         let handler = handler.with_server(Some(&server));
         let engaged = self.register_call(&handler, &server);
         let caller = &handler.caller;

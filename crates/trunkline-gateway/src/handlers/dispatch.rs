@@ -10,8 +10,8 @@ use trunkline::protocol::{Era, is_mcp_method};
 use super::discover::discover_result;
 use super::gateway::Gateway;
 use super::meta_tools::named_meta_tool;
+use super::request_log;
 use super::subscribe::unsubscribe;
-use super::trace;
 use crate::client::caller::Caller;
 use crate::request::errors::{invalid, unknown_method};
 use crate::request::incoming::IncomingRequest;
@@ -24,8 +24,8 @@ pub(crate) async fn handle(
     caller: Caller,
     incoming: IncomingRequest,
 ) -> RpcResult {
-    let span = trace::request_span(&caller, &incoming);
-    trace::traced(span, panics::answer_or_error(dispatch(gateway, caller, incoming))).await
+    let span = request_log::request_span(&caller, &incoming);
+    request_log::traced(span, panics::answer_or_error(dispatch(gateway, caller, incoming))).await
 }
 
 async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingRequest) -> RpcResult {

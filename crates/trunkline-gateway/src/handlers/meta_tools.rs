@@ -12,7 +12,7 @@ use trunkline::principal::{ClientId, Principal};
 use trunkline::view::View;
 
 use super::gateway::Gateway;
-use super::trace;
+use super::request_log;
 use crate::client::caller::Caller;
 use crate::client::shown_tools::ShownDefinition;
 use crate::client::tool_revisions::ShownRevisions;
@@ -45,7 +45,7 @@ impl Gateway {
         if tool == MetaTool::Call {
             let call = CallArguments::read(&arguments);
             let call = call.map_err(|error| invalid(&error.to_string()))?;
-            trace::record_target(&call.name.as_str().unwrap_or_default());
+            request_log::record_target(&call.name.as_str().unwrap_or_default());
             let incoming = incoming.with_call(&call.name, call.arguments.as_ref());
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }

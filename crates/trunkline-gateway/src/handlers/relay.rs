@@ -13,15 +13,15 @@ use trunkline::view::View;
 use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::in_flight::CallGuard;
-use super::mrtr::own_state;
+use super::parking::own_state;
+use super::request_log;
 use super::route_fallback::owners;
-use super::trace;
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
 use crate::client::input_queue::{CallFuture, InputQueue};
 use crate::client::parked::ParkedCall;
 use crate::request::incoming::IncomingRequest;
-use crate::request::param_headers;
+use crate::request::mcp_headers;
 use crate::request::response::RpcResult;
 use crate::request::translate::{self, ParsedResult};
 
@@ -106,7 +106,7 @@ impl Gateway {
             .ok()
             .map(|found| (found.entry().server().name.clone(), found.entry().name().to_owned()));
         let server = subject.as_ref().map(|(server, _)| server);
-        trace::record_server(server);
+        request_log::record_server(server);
         let handler = handler.with_server(server);
         let caller = &handler.caller;
         let rounds = match caller.era() {
@@ -204,7 +204,7 @@ fn require_param_headers(
 ) -> Result<(), RpcError> {
     match found {
         Ok(found) if found.entry().kind() == ItemKind::Tool => {
-            param_headers::check_param_headers(incoming, found.entry().definition())
+            mcp_headers::check_param_headers(incoming, found.entry().definition())
         }
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use trunkline::protocol::{Era, meta};
 
 use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
-use super::trace;
+use super::request_log;
 use crate::client::caller::Caller;
 use crate::client::state_codec::{SealContext, StateCodec};
 use crate::request::errors::{missing_capability, unknown_task};
@@ -101,7 +101,7 @@ impl Gateway {
         let task = tasks.find(params)?;
         let sent = tasks.upstream_params(params, &task);
         let handler = self.handler_for(caller.clone(), incoming.wants_progress(), None);
-        trace::record_server(Some(&task.server));
+        request_log::record_server(Some(&task.server));
         let handler = handler.with_server(Some(&task.server));
         let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();

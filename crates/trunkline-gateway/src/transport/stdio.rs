@@ -26,7 +26,7 @@ use crate::client::channel::{
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::gateway::Gateway;
 use crate::handlers::notify::cancelled_id;
-use crate::handlers::{discover, dispatch, trace};
+use crate::handlers::{discover, dispatch, request_log};
 use crate::options::Limits;
 use crate::request::errors::{
     duplicate_id, error_message, handler_panicked, no_session, require_modern, too_long,
@@ -372,6 +372,6 @@ impl SessionStream for StdioStream {
 async fn opened(gateway: &Arc<Gateway>, caller: &Caller, session: &Session) -> RpcResult {
     let instructions = gateway.instructions(caller).await?;
     gateway.start_notifications(session);
-    trace::session_opened(&session.client);
+    request_log::session_opened(&session.client);
     Ok(discover::initialize_result(&session.client, instructions).into())
 }

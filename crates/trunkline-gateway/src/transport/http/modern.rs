@@ -27,7 +27,7 @@ use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, Outbou
 use crate::handlers::dispatch;
 use crate::request::errors::unknown_token;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
-use crate::request::param_headers;
+use crate::request::mcp_headers;
 
 /// How long a modern request may take before the response becomes a stream. A plain response has a
 /// meaningful status, so streams are used only where keep-alives are needed.
@@ -68,7 +68,7 @@ fn modern_caller(
     outlet: Sender<Bytes>,
 ) -> Result<(Caller, UnreadMessages), RpcError> {
     let client = ClientProfile::of_request(&incoming.meta)?;
-    param_headers::check(headers, &client.version, incoming)?;
+    mcp_headers::check(headers, &client.version, incoming)?;
     let Requester { principal, .. } = requester_without_session(&client, identity);
     let unread = state.sessions.unread.answers_to(principal);
     let caller = Caller {

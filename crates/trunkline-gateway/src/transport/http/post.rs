@@ -26,11 +26,11 @@ use crate::client::channel::{
 };
 use crate::client::session::InFlightRequest;
 use crate::handlers::notify::cancelled_id;
-use crate::handlers::{discover, dispatch, trace};
+use crate::handlers::{discover, dispatch, request_log};
 use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::response::RpcResult;
-use crate::request::{malformed, panics, param_headers};
+use crate::request::{malformed, mcp_headers, panics};
 
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
 const SOON: Duration = Duration::from_millis(250);
@@ -140,7 +140,7 @@ fn modern_teller(
     let Notification { method, params } = notification.clone();
     let incoming = IncomingRequest::of(Request { id: Id::number(0), method, params });
     let client = ClientProfile::of_request(&incoming.meta)?;
-    param_headers::check(headers, &client.version, &incoming)?;
+    mcp_headers::check(headers, &client.version, &incoming)?;
     Ok(client)
 }
 
@@ -150,7 +150,7 @@ async fn on_request(
     headers: HeaderMap,
     incoming: IncomingRequest,
 ) -> Response {
-    match param_headers::is_modern(&headers, &incoming) {
+    match mcp_headers::is_modern(&headers, &incoming) {
         Ok(true) => modern(state, identity, headers, incoming).await,
         Ok(false) if &*incoming.method == "initialize" => open(state, identity, &incoming).await,
         Ok(false) => match state.sessions.find(identity, &headers) {
@@ -183,7 +183,7 @@ async fn open(
     if !state.sessions.open(&session) {
         return busy("there are too many sessions; try again later\n");
     }
-    trace::session_opened(&session.session.client);
+    request_log::session_opened(&session.session.client);
     let result = discover::initialize_result(&session.session.client, instructions);
     let mut answer = answered(&session.unread, &incoming.id, Ok(result.into()), StatusCode::OK);
     if let Ok(id) = session.session.id.as_str().parse() {

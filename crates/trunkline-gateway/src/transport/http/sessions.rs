@@ -28,7 +28,7 @@ use crate::client::session::{self, Session, SessionStream};
 use crate::handlers::gateway::Gateway;
 use crate::options::Limits;
 use crate::request::incoming::ClientProfile;
-use crate::request::param_headers::VERSION;
+use crate::request::mcp_headers::VERSION;
 
 pub(super) const SESSION: &str = "mcp-session-id";
 

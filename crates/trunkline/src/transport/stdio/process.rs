@@ -10,13 +10,13 @@ mod snapshot;
 #[cfg(target_os = "linux")]
 mod tracker;
 mod processes;
+mod child_env;
 
-use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fmt, io, thread};
+use std::{io, thread};
 
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -24,9 +24,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::own_children;
 use super::process_group::{GroupSignal, ProcessGroup};
 use super::watchdog::{self, ReservedGroup};
-use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio, Secret};
+use crate::config::{ResolvedStdio, Secret};
 use crate::error::{Error, ErrorKind};
-use ancestry::ChainMarker;
+pub use child_env::ChildOptions;
 pub use processes::RemainingProcess;
 use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
 use spawn_id::SpawnId;
@@ -36,84 +36,6 @@ const QUIET_END: Duration = Duration::from_millis(500);
 
 /// Interval between kills of processes that do not end: they may start others meanwhile.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
-
-/// Options for child processes: the environment they inherit, and how their descendants are
-/// tracked.
-#[derive(Clone, Default)]
-pub struct ChildOptions {
-    /// The variables of the host, including credentials.
-    variables: Vec<(OsString, OsString)>,
-    /// The spawn IDs of the hosts around this one.
-    outer: Option<OsString>,
-    is_subreaper: bool,
-    with_cgroups: bool,
-    /// This process and the Trunkline processes above it, passed to servers in [`CHAIN_VARIABLE`],
-    /// which no configuration entry can change.
-    chain: Chain,
-    /// Publishes the chain to descendants that do not get the variable.
-    marker: Arc<ChainMarker>,
-}
-
-impl ChildOptions {
-    /// Takes the variables of the host's environment. Each server inherits those that
-    /// [`InheritEnv::passes`] allows (CON-7).
-    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let mut options = Self::default();
-        let mut above = String::new();
-        for (name, value) in variables {
-            if name == spawn_id::VARIABLE {
-                options.outer = Some(value);
-            } else if name == CHAIN_VARIABLE {
-                above = value.to_string_lossy().into_owned();
-            } else {
-                options.variables.push((name, value));
-            }
-        }
-        options.chain = ancestry::chain_below(&above);
-        options
-    }
-
-    /// The variables that a server inherits.
-    pub fn inherited<'o>(
-        &'o self,
-        inherit: &'o InheritEnv,
-    ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
-        let passes = |name: &OsStr| inherit.passes(&name.to_string_lossy());
-        let variables = self.variables.iter().map(|(name, value)| (&**name, &**value));
-        variables.filter(move |(name, _)| passes(name))
-    }
-
-    /// Makes this process the parent of every orphaned descendant (Linux:
-    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server escapes by leaving its process
-    /// group, clearing its environment and ending its parent. No effect on other systems.
-    ///
-    /// For programs whose only child processes are servers, because it affects the whole process:
-    /// every orphan below it is attributed to a server. Orphans are reaped when they exit, and are
-    /// ended after the last server.
-    #[must_use]
-    pub fn with_subreaper(self) -> Self {
-        Self { is_subreaper: true, ..self }
-    }
-
-    /// Puts each server into its own cgroup below that of this process, where cgroup v2 exists and
-    /// this process has permission (Linux 5.14 and later). No effect elsewhere.
-    #[must_use]
-    pub fn with_cgroups(self) -> Self {
-        Self { with_cgroups: true, ..self }
-    }
-
-    /// This process and the Trunkline processes above it.
-    pub(crate) fn chain(&self) -> &Chain {
-        &self.chain
-    }
-}
-
-impl fmt::Debug for ChildOptions {
-    /// Prints no variables: some are credentials.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildOptions").finish_non_exhaustive()
-    }
-}
 
 /// A running process with its descendants.
 pub(in crate::transport) struct ServerProcess {
@@ -141,20 +63,10 @@ impl ServerProcess {
         let mut command = Command::new(program.command.expose());
         command
             .args(program.args.iter().map(Secret::expose))
-            .env_clear()
-            .envs(options.inherited(&program.inherit_env))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        for (name, value) in &program.env {
-            match value {
-                Some(value) => command.env(&**name, value.expose()),
-                None => command.env_remove(&**name),
-            };
-        }
-        let chain = options.chain.variable(&program.identity);
-        options.marker.publish(&chain);
-        command.env(CHAIN_VARIABLE, chain);
+        options.set_env(&mut command, program);
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }

@@ -1,0 +1,103 @@
+//! The environment of a child process, and the options for tracking its descendants.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::process::Command;
+
+use super::ancestry::{self, ChainMarker};
+use super::spawn_id;
+use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio};
+
+/// Options for child processes: the environment they inherit, and how their descendants are
+/// tracked.
+#[derive(Clone, Default)]
+pub struct ChildOptions {
+    /// The variables of the host, including credentials.
+    pub(super) variables: Vec<(OsString, OsString)>,
+    /// The spawn IDs of the hosts around this one.
+    pub(super) outer: Option<OsString>,
+    pub(super) is_subreaper: bool,
+    pub(super) with_cgroups: bool,
+    /// This process and the Trunkline processes above it, passed to servers in [`CHAIN_VARIABLE`],
+    /// which no configuration entry can change.
+    pub(super) chain: Chain,
+    /// Publishes the chain to descendants that do not get the variable.
+    pub(super) marker: Arc<ChainMarker>,
+}
+
+impl ChildOptions {
+    /// Takes the variables of the host's environment. Each server inherits those that
+    /// [`InheritEnv::passes`] allows (CON-7).
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut options = Self::default();
+        let mut above = String::new();
+        for (name, value) in variables {
+            if name == spawn_id::VARIABLE {
+                options.outer = Some(value);
+            } else if name == CHAIN_VARIABLE {
+                above = value.to_string_lossy().into_owned();
+            } else {
+                options.variables.push((name, value));
+            }
+        }
+        options.chain = ancestry::chain_below(&above);
+        options
+    }
+
+    /// The variables that a server inherits.
+    pub fn inherited<'o>(
+        &'o self,
+        inherit: &'o InheritEnv,
+    ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
+        let passes = |name: &OsStr| inherit.passes(&name.to_string_lossy());
+        let variables = self.variables.iter().map(|(name, value)| (&**name, &**value));
+        variables.filter(move |(name, _)| passes(name))
+    }
+
+    /// Sets the environment of a server: the variables it inherits, those of its entry, and the chain.
+    pub(super) fn set_env(&self, command: &mut Command, program: &ResolvedStdio) {
+        command.env_clear().envs(self.inherited(&program.inherit_env));
+        for (name, value) in &program.env {
+            match value {
+                Some(value) => command.env(&**name, value.expose()),
+                None => command.env_remove(&**name),
+            };
+        }
+        let chain = self.chain.variable(&program.identity);
+        self.marker.publish(&chain);
+        command.env(CHAIN_VARIABLE, chain);
+    }
+
+    /// Makes this process the parent of every orphaned descendant (Linux:
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process of a server escapes by leaving its process
+    /// group, clearing its environment and ending its parent. No effect on other systems.
+    ///
+    /// For programs whose only child processes are servers, because it affects the whole process:
+    /// every orphan below it is attributed to a server. Orphans are reaped when they exit, and are
+    /// ended after the last server.
+    #[must_use]
+    pub fn with_subreaper(self) -> Self {
+        Self { is_subreaper: true, ..self }
+    }
+
+    /// Puts each server into its own cgroup below that of this process, where cgroup v2 exists and
+    /// this process has permission (Linux 5.14 and later). No effect elsewhere.
+    #[must_use]
+    pub fn with_cgroups(self) -> Self {
+        Self { with_cgroups: true, ..self }
+    }
+
+    /// This process and the Trunkline processes above it.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+impl fmt::Debug for ChildOptions {
+    /// Prints no variables: some are credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildOptions").finish_non_exhaustive()
+    }
+}
