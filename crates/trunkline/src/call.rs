@@ -33,6 +33,7 @@ use crate::content::{AppPages, ResultKind, rewrite_uris, validate_arguments};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, ItemKind};
 use crate::message::{Raw, RpcError};
+use crate::name::uri_without_credentials;
 use crate::principal::{ClientId, FairSlots, Principal, Requester, Slot};
 use crate::sanitize::sanitize_json;
 use crate::view::View;
@@ -190,8 +191,11 @@ impl Route<'_> {
         params: Raw,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let (server, name) = (self.server.name.as_str(), self.entry.name());
-        debug!(server, method, name, "call routed");
+        let (server, name) = (self.server.name.as_str(), self.entry.exposed());
+        match self.entry.kind().is_uri() {
+            true => debug!(server, method, uri = uri_without_credentials(name), "call routed"),
+            false => debug!(server, method, name, "call routed"),
+        }
         let (_slot, mut has_waited) = self.slot(options).await?;
         let kind = (ResultKind::of_method(method), AppPages::of_params(&params));
         let ask = OutgoingRequest {

@@ -23,6 +23,7 @@ pub(crate) use spelling::{TemplateForm, UriSpellings, normalised};
 pub(crate) use uri::may_be_misread;
 pub use uri::{
     MAX_URI_BYTES, QualifyUris, UriRequest, expose_uris, parse_qualified_uri, qualified_uri,
+    uri_without_credentials,
 };
 
 /// Longest accepted name, in bytes. Long enough for any name that users write, short enough that a

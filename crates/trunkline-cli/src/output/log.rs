@@ -1,28 +1,18 @@
 //! The log of spans and events: `-v`, `-vv`, `-vvv` and `TRUNKLINE_LOG`.
 //!
-//! A thread writes the lines, so that a client that does not read standard error stops neither
-//! calls nor servers: lines that do not fit into the queue are dropped and counted.
+//! A thread writes the lines and all other messages, so that a client that does not read standard
+//! error stops neither calls nor servers: see [`terminal::queue_messages`].
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread;
-use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use trunkline::config::escape_control;
 
-use super::terminal;
-
-/// Lines that wait to be written.
-const MAX_LINES: usize = 4096;
-
-/// Time at the end of the program for the lines that wait.
-const LAST_LINES: Duration = Duration::from_secs(1);
+use super::terminal::{self, QueueGuard};
 
 /// Our crates; those of dependencies are logged only if the variable names them.
 const TARGETS: [&str; 3] = ["trunkline", "trunkline_gateway", "trunkline_cli"];
@@ -54,75 +44,34 @@ fn targets(filter: &str) -> Result<Targets, String> {
 }
 
 /// Starts to log. The lines that wait are written when the guard is dropped.
-pub(crate) fn start(filter: Targets) -> LogGuard {
-    let (lines, receiver) = mpsc::sync_channel(MAX_LINES);
-    let dropped = Arc::new(AtomicU64::new(0));
-    let writer = LogWriter { lines: lines.clone(), dropped: Arc::clone(&dropped) };
-    thread::spawn(move || write_lines(&receiver, &dropped));
+pub(crate) fn start(filter: Targets) -> QueueGuard {
+    let guard = terminal::queue_messages();
     let layer = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(writer)
+        .with_writer(LogWriter)
         .log_internal_errors(false);
     // There is one log per process, and this is called once.
     let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
-    LogGuard { lines }
+    guard
 }
 
-/// Writes the lines that wait when dropped.
-pub(crate) struct LogGuard {
-    lines: SyncSender<LogMessage>,
-}
+/// Queues lines for the thread that writes messages.
+struct LogWriter;
 
-impl Drop for LogGuard {
-    fn drop(&mut self) {
-        let (done, finished) = mpsc::sync_channel(1);
-        // A full queue means that standard error is not read.
-        if self.lines.try_send(LogMessage::Flush(done)).is_ok() {
-            let _ = finished.recv_timeout(LAST_LINES);
-        }
-    }
-}
-
-enum LogMessage {
-    Line(Vec<u8>),
-    /// Reports when the lines before it are written.
-    Flush(SyncSender<()>),
-}
-
-fn write_lines(messages: &Receiver<LogMessage>, dropped: &AtomicU64) {
-    for message in messages {
-        match message {
-            LogMessage::Line(line) => terminal::write_log(&String::from_utf8_lossy(&line)),
-            LogMessage::Flush(done) => drop(done.try_send(())),
-        }
-        let missing = dropped.swap(0, Ordering::Relaxed);
-        if missing > 0 {
-            terminal::write_log(&format!("{missing} lines of the log are missing here\n"));
-        }
-    }
-}
-
-/// Queues lines for the thread that writes them.
-#[derive(Clone)]
-struct LogWriter {
-    lines: SyncSender<LogMessage>,
-    dropped: Arc<AtomicU64>,
-}
-
-impl<'w> MakeWriter<'w> for LogWriter {
+impl MakeWriter<'_> for LogWriter {
     type Writer = Self;
 
-    fn make_writer(&'w self) -> Self {
-        self.clone()
+    fn make_writer(&self) -> Self {
+        Self
     }
 }
 
 impl io::Write for LogWriter {
     /// Queues one line, which the subscriber writes at once.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.lines.try_send(LogMessage::Line(line.to_vec())).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
+        let text = String::from_utf8_lossy(line);
+        let text = escape_control(text.trim_end_matches('\n'));
+        terminal::write_message(&format!("{text}\n"));
         Ok(line.len())
     }
 
@@ -169,16 +118,5 @@ mod tests {
         for wrong in ["loud", "trunkline=loud", "=info", "trunkline=info,,"] {
             assert!(filter(Some(wrong), 0).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn lines_beyond_the_queue_are_dropped_and_counted() {
-        let (lines, _receiver) = mpsc::sync_channel(2);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let mut writer = LogWriter { lines, dropped: Arc::clone(&dropped) };
-        for _ in 0..5 {
-            io::Write::write_all(&mut writer, b"line\n").unwrap();
-        }
-        assert_eq!(dropped.load(Ordering::Relaxed), 3);
     }
 }

@@ -4,8 +4,13 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::Duration;
 
-use trunkline::config::{ColorStyle, escape_control, is_hidden};
+use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::stdio;
@@ -144,13 +149,85 @@ impl Terminal {
 
     /// Prints a message to stderr. Failures are ignored.
     pub(crate) fn say(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(visible(text).as_bytes());
+        write_message(&visible(text));
     }
 }
 
-/// Writes a line of the log to stderr. Failures are ignored.
-pub(crate) fn write_log(line: &str) {
-    let text = format!("{}\n", escape_control(line.trim_end_matches('\n')));
+/// Messages that wait to be written while there is a log.
+const MAX_MESSAGES: usize = 4096;
+
+/// Time at the end of the program for the messages that wait.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// The queue of messages, once there is a log.
+static QUEUE: OnceLock<MessageQueue> = OnceLock::new();
+
+/// Messages for the thread that writes them to stderr. A log may fill a pipe that is not read;
+/// messages that do not fit into the queue are dropped and counted, so that nothing waits for it.
+struct MessageQueue {
+    messages: SyncSender<QueuedMessage>,
+    dropped: AtomicU64,
+}
+
+enum QueuedMessage {
+    Text(String),
+    /// Reports when the messages before it are written.
+    Flush(SyncSender<()>),
+}
+
+impl MessageQueue {
+    fn send(&self, text: &str) {
+        if self.messages.try_send(QueuedMessage::Text(text.to_owned())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes messages on a thread of their own from now on, until the guard is dropped.
+pub(crate) fn queue_messages() -> QueueGuard {
+    let (messages, receiver) = mpsc::sync_channel(MAX_MESSAGES);
+    if QUEUE.set(MessageQueue { messages, dropped: AtomicU64::new(0) }).is_ok() {
+        thread::spawn(move || write_queued(&receiver));
+    }
+    QueueGuard
+}
+
+/// Writes the messages that wait when dropped.
+pub(crate) struct QueueGuard;
+
+impl Drop for QueueGuard {
+    fn drop(&mut self) {
+        let Some(queue) = QUEUE.get() else { return };
+        let (done, finished) = mpsc::sync_channel(1);
+        // A full queue means that standard error is not read.
+        if queue.messages.try_send(QueuedMessage::Flush(done)).is_ok() {
+            let _ = finished.recv_timeout(LAST_MESSAGES);
+        }
+    }
+}
+
+fn write_queued(messages: &Receiver<QueuedMessage>) {
+    for message in messages {
+        match message {
+            QueuedMessage::Text(text) => write_directly(&text),
+            QueuedMessage::Flush(done) => drop(done.try_send(())),
+        }
+        let missing = QUEUE.get().map_or(0, |queue| queue.dropped.swap(0, Ordering::Relaxed));
+        if missing > 0 {
+            write_directly(&format!("{missing} lines of the log are missing here\n"));
+        }
+    }
+}
+
+/// Writes to stderr, through the queue if there is one. Failures are ignored.
+pub(crate) fn write_message(text: &str) {
+    match QUEUE.get() {
+        Some(queue) => queue.send(text),
+        None => write_directly(text),
+    }
+}
+
+fn write_directly(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -198,8 +275,7 @@ fn style(colors: Colors, is_terminal: bool) -> ColorStyle {
 /// Reports panics by their location only: the message may quote data of a client or server.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let line = panic_line(panic.location());
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        write_message(&panic_line(panic.location()));
     }));
 }
 
@@ -238,6 +314,16 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()
         });
         assert_eq!(before, after);
+    }
+
+    #[test]
+    fn messages_beyond_the_queue_are_dropped_and_counted() {
+        let (messages, _receiver) = mpsc::sync_channel(2);
+        let queue = MessageQueue { messages, dropped: AtomicU64::new(0) };
+        for _ in 0..5 {
+            queue.send("line\n");
+        }
+        assert_eq!(queue.dropped.load(Ordering::Relaxed), 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The log on standard error: `-v`, `-vv`, `-vvv` and `TRUNKLINE_LOG`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
@@ -114,6 +114,23 @@ fn a_wrong_filter_is_a_usage_error() {
     let run = folder.finish(command.env("TRUNKLINE_LOG", "loud"));
     assert_eq!(run.code, 2, "{run}");
     assert!(run.output.is_empty() && run.messages.contains("TRUNKLINE_LOG"), "{run}");
+}
+
+/// Regression: a message of the program waited for a log that was not read, and the program did not
+/// end.
+#[cfg(unix)]
+#[test]
+fn the_program_ends_if_the_log_is_not_read() {
+    let folder = folder();
+    let mut process = serve(&folder, &["-v"], Some("trace"));
+    let errors = process.stderr.take();
+    // A server that ends is reported in a message of its own.
+    call(&mut process, &["repeating_say"; 400]);
+    let id = process.id().to_string();
+    let children = Command::new("pkill").args(["-KILL", "-P", &id]).status();
+    assert!(children.is_ok());
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    drop(errors);
 }
 
 /// A host that starts the program may not read its standard error.

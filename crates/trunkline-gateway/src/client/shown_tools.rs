@@ -11,11 +11,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use trunkline::catalog::DefinitionDigest;
 use trunkline::principal::{ClientId, Evictable, FairShare, Principal};
 
+use super::tool_revisions::ShownRevisions;
+
 /// Tools that are remembered for one client. Above this all of them are forgotten.
-const MAX_SHOWN_TOOLS: usize = 1_000;
+const MAX_SHOWN_TOOLS: usize = 500;
 
 /// Clients that are remembered. Above this, one of the principal with most is forgotten.
-const MAX_SHOWN_CLIENTS: usize = 1_024;
+const MAX_SHOWN_CLIENTS: usize = 512;
 
 /// The definitions that clients were shown.
 #[derive(Default)]
@@ -30,17 +32,18 @@ struct ShownTable {
     /// The number of answers so far.
     count: u64,
     clients: HashMap<ClientId, ShownClient>,
-    /// The oldest catalog revision that a forgotten client may have been shown.
-    forgotten: Option<u64>,
+    /// The catalog revisions that forgotten clients were shown, by token; those of clients without
+    /// one together.
+    forgotten: HashMap<Principal, ShownRevisions>,
 }
 
 struct ShownClient {
     owner: Principal,
     tools: HashMap<Box<str>, DefinitionDigest>,
-    /// The catalog revision of its first answer.
-    first: u64,
-    /// The catalog revision of forgotten answers.
-    forgotten: Option<u64>,
+    /// The catalog revisions of its answers.
+    shown: ShownRevisions,
+    /// The catalog revisions of forgotten answers.
+    forgotten: Option<ShownRevisions>,
     last_use: u64,
 }
 
@@ -65,8 +68,8 @@ impl Evictable for ShownClient {
 pub(crate) enum ShownDefinition {
     /// The client was shown this definition.
     Known(DefinitionDigest),
-    /// The client was not shown the tool, or only in a revision since this one.
-    ForgottenSince(u64),
+    /// The client was not shown the tool, or only in these revisions.
+    Forgotten(ShownRevisions),
     /// The client was not shown the tool.
     Unknown,
 }
@@ -98,33 +101,44 @@ impl ShownTools {
         if !table.clients.contains_key(client) {
             table.make_room(owner);
         }
-        let forgotten = table.forgotten;
-        let shown = table.clients.entry(client.clone()).or_insert_with(|| ShownClient {
+        let shown_now = ShownRevisions { first: revision, last: revision };
+        let forgotten = table.forgotten.get(&key(owner)).copied();
+        let client = table.clients.entry(client.clone()).or_insert_with(|| ShownClient {
             owner: owner.clone(),
             tools: HashMap::new(),
-            first: revision,
+            shown: shown_now,
             // It may be a client that was forgotten.
             forgotten,
             last_use,
         });
-        shown.last_use = last_use;
-        if shown.tools.len() + tools.len() > MAX_SHOWN_TOOLS {
-            shown.forgotten = Some(shown.forgotten.map_or(shown.first, |it| it.min(shown.first)));
-            shown.tools.clear();
+        client.last_use = last_use;
+        if client.tools.len() + tools.len() > MAX_SHOWN_TOOLS {
+            client.forgotten = Some(joined(client.forgotten, client.shown));
+            client.tools.clear();
         }
-        shown.tools.extend(tools.into_iter().map(|(name, digest)| (name.into(), digest)));
+        client.shown = joined(Some(client.shown), shown_now);
+        client.tools.extend(tools.into_iter().map(|(name, digest)| (name.into(), digest)));
+    }
+
+    /// Forgets a client that is gone.
+    pub(crate) fn remove(&self, client: &ClientId) {
+        self.lock().clients.remove(client);
     }
 
     /// The definition of a tool that a client was last shown.
-    pub(crate) fn of(&self, client: &ClientId, tool: &str) -> ShownDefinition {
+    pub(crate) fn of(
+        &self,
+        (client, owner): (&ClientId, &Principal),
+        tool: &str,
+    ) -> ShownDefinition {
         let table = self.lock();
         let (known, forgotten) = match table.clients.get(client) {
-            Some(shown) => (shown.tools.get(tool), shown.forgotten),
-            None => (None, table.forgotten),
+            Some(client) => (client.tools.get(tool), client.forgotten),
+            None => (None, table.forgotten.get(&key(owner)).copied()),
         };
         match (known, forgotten) {
             (Some(digest), _) => ShownDefinition::Known(*digest),
-            (None, Some(revision)) => ShownDefinition::ForgottenSince(revision),
+            (None, Some(revisions)) => ShownDefinition::Forgotten(revisions),
             (None, None) => ShownDefinition::Unknown,
         }
     }
@@ -144,10 +158,27 @@ impl ShownTable {
         let share = FairShare::with_holders(MAX_SHOWN_CLIENTS, owners);
         let evicted = share.evict_for(newcomer, &self.clients).cloned();
         if let Some(client) = evicted.and_then(|client| self.clients.remove(&client)) {
-            let first = client.forgotten.map_or(client.first, |it| it.min(client.first));
-            self.forgotten = Some(self.forgotten.map_or(first, |it| it.min(first)));
+            let shown = joined(client.forgotten, client.shown);
+            let key = key(&client.owner);
+            let known = self.forgotten.get(&key).copied();
+            self.forgotten.insert(key, joined(known, shown));
         }
     }
+}
+
+/// The principal under which forgotten clients are counted.
+fn key(owner: &Principal) -> Principal {
+    match owner {
+        Principal::Token(_) => owner.clone(),
+        Principal::Anonymous | Principal::Client(_) => Principal::Anonymous,
+    }
+}
+
+/// Both ranges of revisions as one.
+fn joined(known: Option<ShownRevisions>, shown: ShownRevisions) -> ShownRevisions {
+    let known = known.unwrap_or(shown);
+    let (first, last) = (known.first.min(shown.first), known.last.max(shown.last));
+    ShownRevisions { first, last }
 }
 
 #[cfg(test)]
@@ -155,6 +186,12 @@ mod tests {
     use trunkline::message::Raw;
 
     use super::*;
+
+    const ANYONE: Principal = Principal::Anonymous;
+
+    fn range(first: u64, last: u64) -> ShownRevisions {
+        ShownRevisions { first, last }
+    }
 
     fn digest(text: &str) -> DefinitionDigest {
         let description = Raw::from_string(text);
@@ -171,14 +208,14 @@ mod tests {
     fn the_last_definition_counts() {
         let shown = ShownTools::default();
         let id: ClientId = "ann".into();
-        assert_eq!(shown.of(&id, "t"), ShownDefinition::Unknown);
+        assert_eq!(shown.of((&id, &ANYONE), "t"), ShownDefinition::Unknown);
         for (revision, text) in [(1, "old"), (2, "new")] {
             let tools = vec![("t".to_owned(), digest(text))];
             shown.record((&id, &Principal::Anonymous), revision, tools);
         }
-        assert_eq!(shown.of(&id, "t"), ShownDefinition::Known(digest("new")));
-        assert_eq!(shown.of(&id, "other"), ShownDefinition::Unknown);
-        assert_eq!(shown.of(&"bob".into(), "t"), ShownDefinition::Unknown);
+        assert_eq!(shown.of((&id, &ANYONE), "t"), ShownDefinition::Known(digest("new")));
+        assert_eq!(shown.of((&id, &ANYONE), "other"), ShownDefinition::Unknown);
+        assert_eq!(shown.of((&"bob".into(), &ANYONE), "t"), ShownDefinition::Unknown);
     }
 
     /// What was forgotten does not count as never shown.
@@ -188,11 +225,14 @@ mod tests {
         record(&shown, 0, 3, MAX_SHOWN_TOOLS);
         record(&shown, 0, 4, 1);
         let id: ClientId = "client 0".into();
-        assert_eq!(shown.of(&id, "t3_0"), ShownDefinition::ForgottenSince(3));
-        assert_eq!(shown.of(&id, "t4_0"), ShownDefinition::Known(digest("x")));
+        assert_eq!(shown.of((&id, &ANYONE), "t3_0"), ShownDefinition::Forgotten(range(3, 3)));
+        assert_eq!(shown.of((&id, &ANYONE), "t4_0"), ShownDefinition::Known(digest("x")));
         for client in 1..=MAX_SHOWN_CLIENTS {
             record(&shown, client, 9, 1);
         }
-        assert_eq!(shown.of(&id, "t4_0"), ShownDefinition::ForgottenSince(3));
+        // Clients of a token are not those that were forgotten.
+        let token = Principal::Token("ann".into());
+        assert_eq!(shown.of((&"other".into(), &token), "t4_0"), ShownDefinition::Unknown);
+        assert_eq!(shown.of((&id, &ANYONE), "t4_0"), ShownDefinition::Forgotten(range(3, 4)));
     }
 }

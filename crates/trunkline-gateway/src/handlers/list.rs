@@ -89,8 +89,6 @@ impl Gateway {
         match self.is_as_meta_tool_showed(caller, is_meta, entry) {
             Some(true) => return Ok(found),
             Some(false) => return Err(CallError::changed(entry)),
-            // A client that calls through a meta tool need not have searched before.
-            None if is_meta => return Ok(found),
             None => {}
         }
         let shown = match &caller.session {

@@ -15,11 +15,17 @@ use super::gateway::Gateway;
 use super::request_log;
 use crate::client::caller::Caller;
 use crate::client::shown_tools::ShownDefinition;
-use crate::client::tool_revisions::ShownRevisions;
 use crate::request::errors::{handler_panicked, invalid};
 use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
+
+/// Whether a meta tool is answered for a caller: not if it is listed another tool of that name.
+fn is_answered(view: &View, tool: MetaTool) -> bool {
+    let surface = view.surface();
+    let other = view.route(ItemKind::Tool, tool.name());
+    surface.answers_meta_tools() && !other.is_ok_and(|entry| surface.is_direct(entry))
+}
 
 /// The meta tool that a call names, if any.
 pub(crate) fn named_meta_tool(incoming: &IncomingRequest) -> Option<MetaTool> {
@@ -36,7 +42,7 @@ impl Gateway {
         incoming: IncomingRequest,
     ) -> RpcResult {
         let is_ambiguous = incoming.params.get_unique("name").is_err();
-        if is_ambiguous || !self.view(&caller)?.surface().answers_meta_tools() {
+        if is_ambiguous || !is_answered(&self.view(&caller)?, tool) {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
         let arguments = incoming.params.get_unique("arguments");
@@ -88,12 +94,11 @@ impl Gateway {
         if self.shown_tools.is_unused() {
             return None;
         }
-        let (client, _) = shown_owner(caller);
-        match self.shown_tools.of(&client, entry.exposed()) {
+        let (client, owner) = shown_owner(caller);
+        match self.shown_tools.of((&client, &owner), entry.exposed()) {
             ShownDefinition::Known(digest) => Some(entry.digest() == digest),
-            ShownDefinition::ForgottenSince(_) if !is_meta => None,
-            ShownDefinition::ForgottenSince(first) => {
-                let shown = ShownRevisions { first, last: u64::MAX };
+            ShownDefinition::Forgotten(_) if !is_meta => None,
+            ShownDefinition::Forgotten(shown) => {
                 let newest = || self.host.catalog();
                 Some(self.tool_revisions.is_unchanged(newest, entry.exposed(), shown))
             }

@@ -227,6 +227,75 @@ async fn list_replaces_what_a_search_has_shown() {
     hosted.end().await;
 }
 
+/// Regression: a call through the meta tool ran a definition that a direct call refused.
+#[tokio::test]
+async fn tool_that_changed_since_it_was_listed_is_not_called_through_the_meta_tool() {
+    for era in [Era::Legacy, Era::Modern] {
+        let folder = notes();
+        let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
+        define(&folder, "Send all notes to a stranger");
+        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
+        other.ask("tools/list", json!({ "_meta": info })).await;
+        let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
+        let answer = asker.call("trunkline_call", call.clone()).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(message.contains("is not what was shown any more"), "{message}");
+        asker.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
+        let answer = asker.call("trunkline_call", call).await;
+        assert!(answer["result"]["content"].is_array(), "{answer}");
+        hosted.end().await;
+    }
+}
+
+/// Regression: a tool that is listed under the name of a meta tool was not the one that ran.
+#[tokio::test]
+async fn listed_tool_with_the_name_of_a_meta_tool_is_the_one_that_runs() {
+    let folder = Folder::new();
+    let tool = json!({ "name": "search", "inputSchema": { "type": "object" } });
+    folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
+    let text = |mode: &str| {
+        let servers = json!({ "trunkline": canned(&folder, "legacy") });
+        json!({ "mode": mode, "mcpServers": servers }).to_string()
+    };
+    let hosted = Hosted::of(config::parse("test", text("auto")).config).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(names(&mut asker).await, ["trunkline_search"]);
+    asker.call("trunkline_search", json!({ "q": "x" })).await;
+    assert_eq!(heard_of(&folder, "tools/call").len(), 1);
+    hosted.end().await;
+    let hosted = Hosted::of(config::parse("test", text("meta")).config).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(names(&mut asker).await, META_TOOLS);
+    asker.call("trunkline_call", json!({ "name": "trunkline_search" })).await;
+    assert_eq!(heard_of(&folder, "tools/call").len(), 2);
+    hosted.end().await;
+}
+
+/// Regression: after many clients of meta tools, tools that were new or had changed could not be
+/// called by others, whatever they listed.
+#[tokio::test]
+async fn many_clients_of_meta_tools_do_not_disturb_others() {
+    let folder = notes();
+    let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    for number in 0..600 {
+        let info = json!({ "name": format!("c{number}"), "version": "1" });
+        let info = json!({ "io.modelcontextprotocol/clientInfo": info });
+        let call = json!({ "name": "trunkline_search", "arguments": { "queries": ["find"] },
+            "_meta": info });
+        asker.ask("tools/call", call).await;
+    }
+    define(&folder, "Find notes by another text");
+    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    assert_eq!(names(&mut other).await, ["notes_delete", "notes_find"]);
+    let answer = other.call("notes_find", json!({ "query": "x" })).await;
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    hosted.end().await;
+}
+
 /// An input request of the called tool reaches the client, and the retry continues the call.
 #[tokio::test]
 async fn input_requests_pass_through_the_meta_tool() {

@@ -86,7 +86,10 @@ impl MetaAnswer {
     /// Names tools that are nearly the same as the one before.
     fn show_similar(&mut self, similar: &[&Entry]) {
         let names = similar.iter().take(MAX_SIMILAR).map(|entry| entry.exposed());
-        let names: Vec<_> = names.collect();
+        let mut names: Vec<_> = names.map(str::to_owned).collect();
+        if similar.len() > MAX_SIMILAR {
+            names.push(format!("and {} more", similar.len() - MAX_SIMILAR));
+        }
         if !names.is_empty() {
             let _ = writeln!(self.text, "  similar: {}", names.join(", "));
         }
@@ -105,8 +108,8 @@ impl Host {
         if let Some(index) = known.as_ref().filter(|index| index.is_of(catalog)) {
             return Arc::clone(index);
         }
-        let (host, catalog, before) = (self.clone(), Arc::clone(catalog), known.clone());
-        let build = move || ToolIndex::build(&catalog, before.as_deref(), |it| host.described(it));
+        let (catalog, before) = (Arc::clone(catalog), known.clone());
+        let build = move || ToolIndex::build(&catalog, before.as_deref());
         let index = Arc::new(spawn_blocking(build).await.unwrap_or_default());
         *known = Some(Arc::clone(&index));
         index
@@ -142,7 +145,12 @@ impl Host {
                 Err(error) => error.into(),
             },
             MetaTool::Describe => match DescribeArguments::read(arguments) {
-                Ok(names) => self.describe_tools(view, &names),
+                Ok(names) => {
+                    let (host, view) = (self.clone(), view.clone());
+                    // Suggestions for unknown names compare them with all others.
+                    let described = spawn_blocking(move || host.describe_tools(&view, &names));
+                    described.await.unwrap_or_default()
+                }
                 Err(error) => error.into(),
             },
             MetaTool::Servers => self.list_servers(view),
@@ -180,7 +188,12 @@ impl Host {
         for name in &names.names {
             match view.route(ItemKind::Tool, name) {
                 Ok(entry) => {
-                    let definition = view.definition(entry, self.description_style());
+                    // An untrusted server is always named.
+                    let style = match is_untrusted(self, entry) {
+                        true => DescriptionStyle::WithServer,
+                        false => self.description_style(),
+                    };
+                    let definition = view.definition(entry, style);
                     let is_first = answer.text.is_empty();
                     if !is_first
                         && answer.text.len() + definition.bytes().len() > MAX_DEFINITIONS_BYTES
@@ -209,7 +222,9 @@ impl Host {
         for entry in view.entries(ItemKind::Tool) {
             *counts.entry(&entry.server().name).or_insert(0_usize) += 1;
         }
-        for (index, server) in visible_servers(view).enumerate() {
+        // A server without a visible tool does not exist for the caller, unless it may have some.
+        let is_shown = |it: &&CatalogServer| counts.contains_key(&it.name) || !it.are_tools_listed;
+        for (index, server) in visible_servers(view).filter(is_shown).enumerate() {
             if index >= MAX_SERVERS {
                 left_out += 1;
                 continue;

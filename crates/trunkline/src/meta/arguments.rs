@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::MetaTool;
+use crate::config::escape_control;
 use crate::message::Raw;
 
 /// Most queries of one search.
@@ -133,6 +134,14 @@ impl CallArguments {
     /// a rule was checked for.
     pub fn read(arguments: &Raw) -> Result<Self, ArgumentError> {
         let error = |problem: &str| ArgumentError::new(MetaTool::Call, problem);
+        let is_unknown = |(key, _): &(String, Raw)| !matches!(&**key, "name" | "arguments");
+        if let Some((key, _)) = arguments.members().iter().find(|it| is_unknown(it)) {
+            let key: String = key.chars().take(40).collect();
+            let key = escape_control(&key);
+            return Err(error(&format!(
+                "unknown `{key}`: arguments of the tool are in `arguments`"
+            )));
+        }
         let unique = |key| {
             let found = arguments.get_unique(key);
             found.map_err(|_| error(&format!("`{key}` is written twice")))
@@ -202,7 +211,14 @@ mod tests {
     fn a_call_names_one_tool() {
         let read = CallArguments::read(&raw(r#"{"name":"t","arguments":{"a":1}}"#)).unwrap();
         assert_eq!((read.name.text(), read.arguments.unwrap().text()), ("\"t\"", r#"{"a":1}"#));
-        for wrong in ["{}", r#"{"name":1}"#, r#"{"name":"a","name":"b"}"#] {
+        let wrong = [
+            "{}",
+            r#"{"name":1}"#,
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","Arguments":{}}"#,
+            r#"{"name":"a","path":"/x"}"#,
+        ];
+        for wrong in wrong {
             assert!(CallArguments::read(&raw(wrong)).is_err(), "{wrong}");
         }
     }

@@ -20,12 +20,8 @@ pub struct ToolIndex {
     servers: HashMap<ServerName, IndexedServer>,
 }
 
-/// The tools of a server, by exposed name, and its description.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct IndexedServer {
-    tools: Vec<(Box<str>, DefinitionDigest)>,
-    description: String,
-}
+/// The tools of a server, by exposed name.
+type IndexedServer = Vec<(Box<str>, DefinitionDigest)>;
 
 /// A tool that was found.
 #[derive(Clone, Debug)]
@@ -40,12 +36,7 @@ pub struct SearchHit<'v> {
 
 impl ToolIndex {
     /// Builds the index of a catalog. Only servers that differ from `before` are indexed.
-    /// `describe` returns the description of a server.
-    pub fn build(
-        catalog: &Arc<Catalog>,
-        before: Option<&Self>,
-        describe: impl Fn(&ServerName) -> String,
-    ) -> Self {
+    pub fn build(catalog: &Arc<Catalog>, before: Option<&Self>) -> Self {
         let mut entries: HashMap<&ServerName, Vec<&Entry>> = HashMap::new();
         for entry in catalog.entries(ItemKind::Tool) {
             entries.entry(&entry.server().name).or_default().push(entry);
@@ -58,9 +49,10 @@ impl ToolIndex {
         }
         let mut servers = HashMap::new();
         for (name, entries) in entries {
-            let server = IndexedServer::of(&entries, describe(name));
+            let tools = entries.iter().map(|entry| (entry.exposed().into(), entry.digest()));
+            let server: IndexedServer = tools.collect();
             if known.and_then(|known| known.get(name)) != Some(&server) {
-                let documents = entries.iter().map(|entry| document(entry, &server.description));
+                let documents = entries.iter().map(|entry| document(entry));
                 index.replace_server(name.as_str(), documents);
             }
             servers.insert(name.clone(), server);
@@ -98,8 +90,7 @@ impl ToolIndex {
     pub fn explain(&self, view: &View, search: &SearchArguments, entry: &Entry) -> Vec<String> {
         let may_see = |key: &str| view.route(ItemKind::Tool, key).is_ok();
         let visible = Visible::new(&self.index, |document| may_see(document.key()));
-        let server = self.servers.get(&entry.server().name);
-        let document = document(entry, server.map_or("", |server| &server.description));
+        let document = document(entry);
         let mut lines = Vec::new();
         for query in &search.queries {
             let explanation = self.index.explain(query, &document, Some(&visible));
@@ -128,14 +119,7 @@ fn field_name(field: Field) -> &'static str {
     }
 }
 
-impl IndexedServer {
-    fn of(entries: &[&Entry], description: String) -> Self {
-        let tools = entries.iter().map(|entry| (entry.exposed().into(), entry.digest()));
-        Self { tools: tools.collect(), description }
-    }
-}
-
-fn document(entry: &Entry, server_description: &str) -> Document {
+fn document(entry: &Entry) -> Document {
     let [title, description, schema] =
         entry.definition().get_all(["title", "description", "inputSchema"]);
     let text =
@@ -151,6 +135,8 @@ fn document(entry: &Entry, server_description: &str) -> Document {
         parameters: parameters
             .map(|(name, schema)| (name, text(schema.get("description"))))
             .collect(),
-        server_description: server_description.to_owned(),
+        // Equal for all tools of a server, which would make them near-duplicates, and unknown until
+        // the server has started.
+        server_description: String::new(),
     }
 }

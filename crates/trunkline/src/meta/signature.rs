@@ -1,6 +1,7 @@
 //! One line for a tool: name, parameters and the beginning of its description.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::config::escape_control;
@@ -8,6 +9,12 @@ use crate::message::Raw;
 
 /// Parameters that are written; the others are counted.
 const MAX_PARAMETERS: usize = 8;
+
+/// Names of required parameters that are read.
+const MAX_REQUIRED: usize = 1_000;
+
+/// Characters of a type.
+const MAX_TYPE_CHARS: usize = 60;
 
 /// Values of an enumeration that are written.
 const MAX_VALUES: usize = 6;
@@ -45,13 +52,16 @@ pub fn signature(definition: &Raw) -> String {
 /// The parameters of a schema, required ones first.
 fn parameters(schema: &Raw) -> String {
     let [properties, required] = schema.get_all(["properties", "required"]);
-    let required: Vec<_> = required.iter().flat_map(Raw::items).collect();
-    let is_required = |name: &str| required.iter().any(|it| it.as_str().as_deref() == Some(name));
-    let mut members = properties.map(|it| it.members()).unwrap_or_default();
-    members.sort_by_key(|(name, _)| !is_required(name));
-    let written = members.iter().take(MAX_PARAMETERS).map(|(name, schema)| {
-        let mark = if is_required(name) { "" } else { "?" };
-        format!("{}{mark}: {}", beginning(name, MAX_NAME_CHARS), type_name(schema, 0))
+    let required = required.iter().flat_map(Raw::items).take(MAX_REQUIRED);
+    let required: HashSet<_> = required.filter_map(|it| it.as_str().map(Cow::into_owned)).collect();
+    let members = properties.map(|it| it.members()).unwrap_or_default();
+    let is_required = |(name, _): &&(String, Raw)| required.contains(name);
+    let optional = members.iter().filter(|it| !is_required(it));
+    let sorted = members.iter().filter(is_required).chain(optional);
+    let written = sorted.take(MAX_PARAMETERS).map(|(name, schema)| {
+        let mark = if required.contains(name) { "" } else { "?" };
+        let kind = type_name(schema, 0);
+        format!("{}{mark}: {}", beginning(name, MAX_NAME_CHARS), beginning(&kind, MAX_TYPE_CHARS))
     });
     let mut written: Vec<_> = written.collect();
     if members.len() > MAX_PARAMETERS {
@@ -148,6 +158,30 @@ mod tests {
             &"x".repeat(5000),
         );
         assert!(long.contains("|…") && long.chars().count() < 250, "{long}");
+    }
+
+    /// Regression: a nested type had 70,000 characters.
+    #[test]
+    fn nested_types_are_bounded() {
+        let kinds = r#""type":["array","array","array","array","array","array"]"#;
+        let inner = format!(r#"{{{kinds},"items":{{{kinds},"items":{{"type":"string"}}}}}}"#);
+        let members: Vec<_> = (0..8).map(|it| format!(r#""p{it}":{inner}"#)).collect();
+        let shown = line(&format!(r#"{{"properties":{{{}}}}}"#, members.join(",")), "x");
+        assert!(shown.chars().count() < 8 * 80, "{shown}");
+    }
+
+    /// Regression: this took time in the square of the number of parameters.
+    #[test]
+    fn many_required_parameters_are_read_once() {
+        let names: Vec<_> = (0..60_000).map(|it| format!("p{it}")).collect();
+        let members: Vec<_> = names.iter().map(|it| format!(r#""{it}":{{}}"#)).collect();
+        let required: Vec<_> = names.iter().step_by(2).map(|it| format!(r#""{it}""#)).collect();
+        let schema = format!(
+            r#"{{"properties":{{{}}},"required":[{}]}}"#,
+            members.join(","),
+            required.join(",")
+        );
+        assert!(line(&schema, "").starts_with("t(p0: any, p2: any, "));
     }
 
     #[test]

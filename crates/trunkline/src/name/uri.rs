@@ -144,6 +144,17 @@ pub fn parse_qualified_uri(address: &str) -> Option<(ServerName, &str)> {
     Some((server, uri))
 }
 
+/// A URI for a log: without query, fragment and anything before an `@`, which may be credentials,
+/// also in a URI inside of it.
+pub fn uri_without_credentials(uri: &str) -> String {
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    let shown = |part: &str| match part.rsplit_once('@') {
+        Some((before, rest)) if !before.is_empty() => format!("***@{rest}"),
+        _ => part.to_owned(),
+    };
+    uri.split('/').map(shown).collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

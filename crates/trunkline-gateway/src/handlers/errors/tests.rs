@@ -135,7 +135,7 @@ fn a_client_is_told_whether_to_retry() {
     let error = prompt.response(&failure(FailureKind::Unlisted)).unwrap_err();
     assert_eq!(error.message(), "MCP server unreachable: it failed");
     assert_eq!(error.raw().get("data").unwrap().text(), r#"{"retry":true}"#);
-    let call = FailedRequest::item(client, (RelayMethod::Call, &params));
+    let call = FailedRequest::item(client, (RelayMethod::Call, params));
     let server = ServerName::new("docs").unwrap();
     let declined = Failure::declined(Some(&server), &RpcError::new(-32601, "it cannot"));
     let result = call.response(&declined).unwrap().into_raw();
@@ -177,7 +177,7 @@ fn a_url_elicitation_that_is_required_first_is_an_input_request() {
     let needed = RpcError::new(code::URL_ELICITATION_REQUIRED, "visit").with_data(&raw(data));
     let (client, params) =
         (&client(Era::Modern, r#"{"elicitation":{"url":{}}}"#), &Raw::empty_object());
-    let call = FailedRequest::item(client, (RelayMethod::Call, &params));
+    let call = FailedRequest::item(client, (RelayMethod::Call, params));
     let result = call.response(&failure(FailureKind::Refused(needed))).unwrap().into_raw();
     let request = result.get("inputRequests").unwrap().get("visit-1").unwrap();
     assert_eq!(request.get("params").unwrap().text(), r#"{"mode":"url","url":"https://a.b"}"#);

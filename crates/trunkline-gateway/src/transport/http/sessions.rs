@@ -410,6 +410,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
 /// Closes the dedicated servers of a session.
 fn release(gateway: &Arc<Gateway>, session: &Session) {
     debug!("session ended");
+    gateway.shown_tools.remove(&session.id);
     let (gateway, id) = (Arc::clone(gateway), session.id.clone());
     tokio::spawn(async move { gateway.host.close_client(id.as_str()).await });
 }
