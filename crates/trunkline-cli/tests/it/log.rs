@@ -1,7 +1,7 @@
 //! The log on standard error: `-v`, `-vv`, `-vvv` and `TRUNKLINE_LOG`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
@@ -32,29 +32,49 @@ fn serve(folder: &Folder, arguments: &[&str], log: Option<&str>) -> Child {
     command.spawn().unwrap()
 }
 
-/// Sends `initialize`, then some calls one after the other, each with the secret as an argument.
-fn call(process: &mut Child, tools: &[&str]) {
-    let mut input = process.stdin.take().unwrap();
-    let mut output = BufReader::new(process.stdout.take().unwrap());
-    let mut exchange = |line: &str, id: usize| {
-        writeln!(input, "{line}").unwrap();
+/// A client over the standard streams of the program.
+struct StdioClient {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    last: usize,
+}
+
+impl StdioClient {
+    fn open(process: &mut Child) -> Self {
+        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let mut client = Self { input, output: BufReader::new(output), last: 0 };
+        client.exchange(INITIALIZE);
+        client
+    }
+
+    /// Sends a request, and reads until its response.
+    fn exchange(&mut self, request: &str) {
+        self.last += 1;
+        writeln!(self.input, "{request}").unwrap();
         loop {
             let mut answer = String::new();
-            assert!(output.read_line(&mut answer).unwrap() > 0, "it has ended");
+            assert!(self.output.read_line(&mut answer).unwrap() > 0, "it has ended");
             let answer: Value = serde_json::from_str(&answer).unwrap();
-            if answer["id"] == id {
+            if answer["id"] == self.last {
                 break;
             }
         }
-    };
-    exchange(INITIALIZE, 1);
-    for (index, tool) in tools.iter().enumerate() {
+    }
+
+    /// Calls a tool with the secret as an argument.
+    fn call(&mut self, tool: &str) {
         let params = json!({ "name": tool, "arguments": { "token": SECRET } });
-        let id = index + 2;
+        let id = self.last + 1;
         let request =
             json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        exchange(&request.to_string(), id);
+        self.exchange(&request.to_string());
     }
+}
+
+/// Calls tools one after the other, and closes the input.
+fn call(process: &mut Child, tools: &[&str]) {
+    let mut client = StdioClient::open(process);
+    tools.iter().for_each(|tool| client.call(tool));
 }
 
 fn log_of(arguments: &[&str], variable: Option<&str>) -> String {
@@ -124,11 +144,13 @@ fn the_program_ends_if_the_log_is_not_read() {
     let folder = folder();
     let mut process = serve(&folder, &["-v"], Some("trace"));
     let errors = process.stderr.take();
+    let mut client = StdioClient::open(&mut process);
+    (0..400).for_each(|_| client.call("repeating_say"));
     // A server that ends is reported in a message of its own.
-    call(&mut process, &["repeating_say"; 400]);
     let id = process.id().to_string();
-    let children = Command::new("pkill").args(["-KILL", "-P", &id]).status();
-    assert!(children.is_ok());
+    Command::new("pkill").args(["-KILL", "-P", &id]).status().unwrap();
+    client.call("repeating_say");
+    drop(client);
     assert_eq!(process.wait().unwrap().code(), Some(0));
     drop(errors);
 }
