@@ -6,4 +6,5 @@ pub(crate) mod resolve;
 pub(crate) mod resource_links;
 pub(crate) mod unmatched;
 pub(crate) mod listing;
+pub(crate) mod listed_tools;
 pub(crate) mod run_call;

@@ -74,7 +74,7 @@ pub(crate) use identity::ConfigIdentity;
 pub use identity::FileIdentity;
 pub(crate) use inherit::inherited_secrets;
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
-pub use inspect::{Inspector, inspect, unserved_bundles};
+pub use inspect::{Inspector, inspect};
 pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
 pub use model::{
     Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, Config, ConsentHold,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::catalog::ItemKind;
 use trunkline::config::escape_control;
 use trunkline::message::Raw;
 use trunkline::meta::{SearchArguments, SearchHit, signature};
@@ -14,8 +13,9 @@ use trunkline::view::{DescriptionStyle, View};
 use crate::arguments::{Format, SearchCommandArguments};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
-use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
-use crate::output::exit::{Failure, Outcome};
+use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::listed_tools::ListedTools;
+use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -29,57 +29,37 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
-        let view = hosted.view_with_warnings(&who, terminal)?;
-        let failures = listed(arguments, hosted, &view, terminal).await?;
-        let view = hosted.view(&who)?;
+        let listed = ListedTools::of(&who, arguments.server.as_deref(), hosted, terminal).await?;
+        let view = &listed.view;
         let search = SearchArguments {
             queries: arguments.queries.clone(),
             server: arguments.server.clone(),
             limit: arguments.limit.into(),
         };
-        let hits = hosted.host.search_tools(&view, &search).await;
+        let hits = hosted.host.search_tools(view, &search).await;
         let text = match settings.format {
             Format::Text => {
                 let index = hosted.host.tool_index(view.catalog()).await;
-                as_text(&view, &hits, |hit| match arguments.explain {
-                    true => Some(index.explain(&view, &search, hit.entry)),
+                as_text(view, &hits, |hit| match arguments.explain {
+                    true => Some(index.explain(view, &search, hit.entry)),
                     false => None,
                 })
             }
             Format::Json => report::indented(&Raw::from_value(&json!({
-                "tools": hits.iter().map(|hit| as_json(&view, hit)).collect::<Value>(),
-                "failures": failures.iter().map(Failure::as_json).collect::<Value>(),
+                "tools": hits.iter().map(|hit| as_json(view, hit)).collect::<Value>(),
+                "failures": listed.failures_json(),
             }))),
             Format::Raw => {
-                let line = |hit: &SearchHit<'_>| format!("{}\n", definition(&view, hit));
+                let line = |hit: &SearchHit<'_>| format!("{}\n", definition(view, hit));
                 hits.iter().map(line).collect()
             }
         };
         terminal.print(&text)?;
-        if hits.is_empty() {
+        if hits.is_empty() && listed.is_complete() {
             terminal.tell("no tool fits; try other words, or `trunkline tools`\n");
         }
-        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
-        Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
+        Ok(listed.report(terminal))
     })
-}
-
-/// Lists the tools of the servers to search, from the cache where possible.
-async fn listed(
-    arguments: &SearchCommandArguments,
-    hosted: &CommandHost,
-    view: &View,
-    terminal: &mut Terminal,
-) -> Result<Vec<Failure>> {
-    let kinds = &[ItemKind::Tool];
-    let mut servers = match &arguments.server {
-        Some(name) => vec![hosted.find(name)?],
-        None => hosted.holders(view),
-    };
-    let cached = hosted.cached(&servers, kinds);
-    servers.retain(|server| !cached.contains(server));
-    let unavailable = hosted.refresh(&servers, kinds, terminal).await;
-    Ok(unavailable.iter().map(Failure::unavailable).collect())
 }
 
 fn definition(view: &View, hit: &SearchHit<'_>) -> String {

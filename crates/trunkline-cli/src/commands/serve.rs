@@ -14,7 +14,6 @@ use trunkline_gateway::{
 
 use crate::arguments::{Format, ServeArguments};
 use crate::config::consent;
-use crate::config::inspection;
 use crate::environment::ProcessEnv;
 use crate::gateway::client_config::{ClientEndpoints, client_entry};
 use crate::gateway::health::report_on;
@@ -40,8 +39,6 @@ pub(crate) fn run(
         (following, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
     }
     consent::say_held(&loaded, terminal);
-    let unserved = inspection::unserved(&loaded, environment);
-    loaded.diagnostics.extend(unserved);
     let tokens = arguments.tokens.as_ref();
     let tokens = tokens.map(|named| following.read_tokens(named.as_deref())).transpose()?;
     let options = options_of(arguments, tokens.as_ref().map(|(_, tokens)| tokens.clone()))?;

@@ -16,7 +16,8 @@ use crate::arguments::{Format, TokensArguments};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
-use crate::output::exit::{Failure, Outcome};
+use crate::host::listed_tools::ListedTools;
+use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -44,26 +45,23 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
-        let view = hosted.view_with_warnings(&who, terminal)?;
-        let mut servers = hosted.holders(&view);
-        let cached = hosted.cached(&servers, &[ItemKind::Tool]);
-        servers.retain(|server| !cached.contains(server));
-        let unavailable = hosted.refresh(&servers, &[ItemKind::Tool], terminal).await;
-        let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
-        let view = hosted.view(&who)?;
-        let costs = Costs::of(&Tokenizer::new()?, &view, |entry| {
+        let listed = ListedTools::of(&who, None, hosted, terminal).await?;
+        let view = &listed.view;
+        let costs = Costs::of(&Tokenizer::new()?, view, |entry| {
             view.definition(entry, hosted.host.description_style())
         });
         match settings.format {
             Format::Text => terminal.print(&costs.as_text(arguments.tools))?,
             Format::Json | Format::Raw => {
                 let mut json = costs.as_json();
-                json["failures"] = failures.iter().map(Failure::as_json).collect();
+                json["failures"] = listed.failures_json();
                 terminal.print(&report::indented(&Raw::from_value(&json)))?;
             }
         }
-        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
-        Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
+        if !listed.is_complete() {
+            terminal.tell("servers whose tools are not known are not counted\n");
+        }
+        Ok(listed.report(terminal))
     })
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use trunkline::config::{
-    self, Config, Diagnostic, DiscoveredFiles, Environment, Inspector, LoadOptions, LoadedConfig,
-    ResolvedStdio, Resolver, SearchPath, Secret, inspect, unserved_bundles,
+    self, Config, DiscoveredFiles, Environment, Inspector, LoadOptions, LoadedConfig,
+    ResolvedStdio, Resolver, SearchPath, Secret, ToolMode, inspect,
 };
 use trunkline::connection::MAX_MESSAGE_BYTES;
 
@@ -29,11 +29,6 @@ pub(crate) fn inspected(
         loaded
     };
     wait(inspected).context(UNANSWERED)
-}
-
-/// Bundles in a mode that the host does not serve.
-pub(crate) fn unserved(loaded: &LoadedConfig, environment: &ProcessEnv) -> Vec<Diagnostic> {
-    unserved_bundles(&loaded.config, &Inspection { environment, config: &loaded.config })
 }
 
 /// Inspects a configuration in this process.
@@ -86,6 +81,11 @@ impl Resolver for Inspection<'_> {
 }
 
 impl Inspector for Inspection<'_> {
+    /// `serve` serves all modes.
+    fn serves(&self, _: ToolMode) -> bool {
+        true
+    }
+
     fn program_problem(&self, program: &ResolvedStdio) -> Option<String> {
         let directory = self.directory(program);
         let shown = &program.shown;

@@ -113,14 +113,16 @@ fn an_id_that_no_provider_serves_is_an_error() {
 }
 
 #[test]
-fn a_bundle_in_a_mode_that_is_not_served_is_warned_of() {
-    let config = json!({
-        "mcpServers": { "s": { "command": "sh" } },
-        "bundles": { "b": { "serverId": "s", "mode": "meta" } },
-    });
-    let run = checked_file(&config);
-    assert_found(&run, "warning[not-served]", &["bundle `b`", "`meta`", "directly"]);
-    assert_eq!(run.code, 0);
+fn every_mode_of_a_bundle_is_served() {
+    for mode in ["direct", "meta", "auto"] {
+        let config = json!({
+            "mcpServers": { "s": { "command": "sh" } },
+            "bundles": { "b": { "serverId": "s", "mode": mode } },
+        });
+        let run = checked_file(&config);
+        assert!(run.output.contains("no problems"), "{run}");
+        assert_eq!(run.code, 0);
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod schema_command;
 mod demo_command;
 mod third_party_servers;
 mod tools_command;
+mod search_command;
 mod explain_command;
 mod call_command;
 mod exposed_names;

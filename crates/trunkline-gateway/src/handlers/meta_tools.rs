@@ -20,7 +20,8 @@ use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
 
-/// Whether a meta tool is answered for a caller: not if it is listed another tool of that name.
+/// Whether a call of this name means the meta tool, and not a tool of a server that is listed under
+/// the same name.
 fn is_answered(view: &View, tool: MetaTool) -> bool {
     let surface = view.surface();
     let other = view.route(ItemKind::Tool, tool.name());
@@ -105,9 +106,7 @@ impl Gateway {
             ShownDefinition::Unknown => None,
         }
     }
-}
 
-impl Gateway {
     /// Forgets what meta tools have shown of the tools that a list shows.
     pub(crate) fn forget_listed(&self, caller: &Caller, view: &View) {
         if self.shown_tools.is_unused() {

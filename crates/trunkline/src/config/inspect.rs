@@ -63,7 +63,7 @@ pub fn inspect(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
 }
 
 /// Reports bundles in modes that the host does not serve.
-pub fn unserved_bundles(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
+fn unserved_bundles(config: &Config, inspector: &dyn Inspector) -> Vec<Diagnostic> {
     let bundles = config.bundles();
     let unserved = bundles.filter(|(_, bundle)| !inspector.serves(bundle.mode));
     let warning = |(name, bundle): (&BundleName, &Bundle)| {

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 use super::Host;
 use crate::catalog::{Availability, Catalog, CatalogServer, DefinitionDigest, Entry, ItemKind};
@@ -110,7 +111,7 @@ impl Host {
         }
         let (catalog, before) = (Arc::clone(catalog), known.clone());
         let build = move || ToolIndex::build(&catalog, before.as_deref());
-        let index = Arc::new(spawn_blocking(build).await.unwrap_or_default());
+        let index = Arc::new(blocking(build).await);
         *known = Some(Arc::clone(&index));
         index
     }
@@ -124,10 +125,10 @@ impl Host {
     ) -> Vec<SearchHit<'v>> {
         let index = self.tool_index(view.catalog()).await;
         let (own, wanted) = (view.clone(), search.clone());
-        let found = spawn_blocking(move || {
+        let found = blocking(move || {
             index.search(&own, &wanted).iter().map(FoundTool::of).collect::<Vec<_>>()
         });
-        let found = found.await.unwrap_or_default();
+        let found = found.await;
         found.into_iter().filter_map(|it| it.in_view(view)).collect()
     }
 
@@ -148,8 +149,7 @@ impl Host {
                 Ok(names) => {
                     let (host, view) = (self.clone(), view.clone());
                     // Suggestions for unknown names compare them with all others.
-                    let described = spawn_blocking(move || host.describe_tools(&view, &names));
-                    described.await.unwrap_or_default()
+                    blocking(move || host.describe_tools(&view, &names)).await
                 }
                 Err(error) => error.into(),
             },
@@ -265,6 +265,17 @@ impl Host {
         let described = info.and_then(|info| text(info.get("description")));
         let title = || info.and_then(|info| text(info.get("title")));
         described.or_else(|| text(status.instructions)).or_else(title).unwrap_or_default()
+    }
+}
+
+/// Runs a function on the blocking pool. A panic continues here: an empty answer would look as if
+/// there were no tools.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(result) => result,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // The runtime is shutting down, and drops this task.
+        Err(Err(_)) => std::future::pending().await,
     }
 }
 

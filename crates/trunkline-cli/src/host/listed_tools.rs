@@ -1,0 +1,68 @@
+//! The tools of a caller, for commands that say something about all of them.
+
+use anyhow::Result;
+use trunkline::catalog::ItemKind;
+use trunkline::view::View;
+
+use super::caller::CallerOptions;
+use super::command_host::CommandHost;
+use crate::output::exit::{Failure, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+
+/// The known tools, and the servers whose tools are not known.
+pub(crate) struct ListedTools {
+    pub(crate) view: View,
+    pub(crate) failures: Vec<Failure>,
+    /// Servers of files that are not trusted yet, which were reported already.
+    held: Vec<Failure>,
+    has_errors: bool,
+    is_configured: bool,
+}
+
+impl ListedTools {
+    /// Lists the tools of all servers, or of one, from the cache where possible.
+    pub(crate) async fn of(
+        who: &CallerOptions<'_>,
+        server: Option<&str>,
+        hosted: &CommandHost,
+        terminal: &mut Terminal,
+    ) -> Result<Self> {
+        // Reports an unknown agent before anything is started.
+        let view = hosted.view_with_warnings(who, terminal)?;
+        let mut servers = match server {
+            Some(name) => vec![hosted.find(name)?],
+            None => hosted.holders(&view),
+        };
+        let cached = hosted.cached(&servers, &[ItemKind::Tool]);
+        servers.retain(|server| !cached.contains(server));
+        let unavailable = hosted.refresh(&servers, &[ItemKind::Tool], terminal).await;
+        Ok(Self {
+            view: hosted.view(who)?,
+            failures: unavailable.iter().map(Failure::unavailable).collect(),
+            held: hosted.all_held(),
+            has_errors: hosted.loaded.has_errors(false),
+            is_configured: !hosted.loaded.origins.is_empty(),
+        })
+    }
+
+    /// Whether the tools of every server are known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.failures.is_empty() && self.held.is_empty() && !self.has_errors && self.is_configured
+    }
+
+    /// All failures, for JSON.
+    pub(crate) fn failures_json(&self) -> serde_json::Value {
+        self.failures.iter().chain(&self.held).map(Failure::as_json).collect()
+    }
+
+    /// Reports the servers whose tools are missing.
+    pub(crate) fn report(&self, terminal: &Terminal) -> Outcome {
+        if !self.is_configured && !self.has_errors {
+            terminal.tell(report::NOTHING_FOUND);
+        }
+        self.failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
+        let is_good = self.failures.is_empty() && self.held.is_empty() && !self.has_errors;
+        if is_good { Outcome::Good } else { Outcome::Bad }
+    }
+}
