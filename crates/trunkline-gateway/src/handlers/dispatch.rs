@@ -35,13 +35,12 @@ async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingReque
         return Err(invalid("`params` must be an object"));
     }
     incoming.check_progress_token()?;
+    // Boxed, because the futures of the handlers are large and this one is moved several times.
     match RelayMethod::from_method(&incoming.method) {
-        Some(RelayMethod::Call) => match named_meta_tool(&incoming) {
-            Some(tool) => Box::pin(gateway.call_meta_tool(caller, tool, incoming)).await,
-            None => gateway.relay(caller, RelayMethod::Call, incoming).await,
-        },
-        Some(relay_method) => gateway.relay(caller, relay_method, incoming).await,
-        // Boxed, so that the future of the common case does not need space for the others.
+        Some(RelayMethod::Call) if let Some(tool) = named_meta_tool(&incoming) => {
+            Box::pin(gateway.call_meta_tool(caller, tool, incoming)).await
+        }
+        Some(relay_method) => Box::pin(gateway.relay(caller, relay_method, incoming)).await,
         None => Box::pin(dispatch_local(gateway, caller, incoming)).await,
     }
 }
