@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use trunkline::message::RpcError;
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};

@@ -1,12 +1,13 @@
 //! Seals state that clients store for the gateway, so that no client can read, change or forge it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::time::Instant;
 
 /// Bytes of the expiry time.
 const TIME: usize = 8;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 use trunkline::catalog::Catalog;
 use trunkline::host::{Host, WeakHost};
 use trunkline::message::{Raw, RpcError};

@@ -1,10 +1,11 @@
 //! `*/list` requests: the items of all servers that a caller may see, in pages.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use trunkline::call::CallError;
 use trunkline::connection::{Connection, State};
 use trunkline::host::{ResolvedRequest, WaitFor};

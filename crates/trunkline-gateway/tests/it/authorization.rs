@@ -14,7 +14,7 @@ use crate::support::http_connection::{Channel, Sent};
 use crate::support::http_server::Frank;
 use crate::support::server_requests::{go_on, go_on_with, state_of};
 use crate::support::tokens::{ANN, BOB, hosted};
-use crate::support::wait::until;
+use crate::support::wait::{pass_time, until};
 
 #[tokio::test]
 async fn session_belongs_to_its_principal() {
@@ -101,9 +101,9 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
         let state = state_of(&asker.call("ask", json!({})).await);
         assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
         // Until then, a server request may still be about the call before.
-        sleep(Duration::from_millis(3200)).await;
+        pass_time(Duration::from_millis(3200)).await;
         let state = state_of(&asker.call("ask", json!({})).await);
-        sleep(Duration::from_millis(2100)).await;
+        pass_time(Duration::from_millis(2100)).await;
         let refused = go_on(&mut asker, "ask", &state).await;
         assert_eq!(refused["error"]["code"], -32_602, "{refused}");
         assert_eq!(
@@ -112,7 +112,7 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
              make the call again without it"
         );
         // The same when only the sealed state identifies the call.
-        sleep(Duration::from_millis(2500)).await;
+        pass_time(Duration::from_millis(2500)).await;
         assert_eq!(go_on(&mut asker, "ask", &state).await["error"], refused["error"]);
         let next = asker.call("ask", json!({})).await;
         match share {
@@ -176,7 +176,7 @@ async fn parked_call_blocks_server_requests_to_other_clients_with_a_reason() {
     }
     assert_eq!(text(&go_on(&mut ann, "ask", &state).await), "Ada");
     // Until then, a server request may still concern the other call.
-    sleep(Duration::from_millis(3200)).await;
+    pass_time(Duration::from_millis(3200)).await;
     let state = state_of(&bob.call("ask", json!({})).await);
     assert_eq!(text(&go_on(&mut bob, "ask", &state).await), "Ada");
     hosted.end().await;

@@ -13,6 +13,7 @@ use crate::support::echoing_server::{AnswerLog, echoing, until_said};
 use crate::support::gateway::Hosted;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::tokens::{ANN, BOB, hosted, known_tokens};
+use crate::support::wait::pass_time;
 
 const CUSTOM: &str = "notifications/custom";
 
@@ -121,9 +122,9 @@ async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
     server["timeouts"]["call"] = "4s".into();
     let hosted = hosted(&json!({ "echoing": server })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let late = ann.call("ask", json!({ "wait": 7500 })).await;
+    let late = ann.call("ask", json!({ "wait": 6000 })).await;
     assert!(text(&late).contains("within 4s"), "{late}");
-    sleep(Duration::from_millis(3100)).await;
+    pass_time(Duration::from_millis(3100)).await;
     let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     answers.until_answered(1).await;
@@ -145,7 +146,7 @@ async fn lookalikes(headers: &[(&str, &str)], paths: [&str; 2]) -> TwoClients {
     let (mut ann, bob) = (asker(paths[0]).await.unwrap(), asker(paths[1]).await.unwrap());
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
-    sleep(AFTER_GRACE).await;
+    pass_time(AFTER_GRACE).await;
     TwoClients { hosted, ann, hanging, answers }
 }
 
@@ -233,7 +234,7 @@ async fn messages_caused_by_a_notification_reach_no_other_client() {
         let TwoClients { hosted, mut ann, hanging, answers } =
             ann_while_bob_waits(Era::Legacy).await;
         let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
-        sleep(AFTER_GRACE).await;
+        pass_time(AFTER_GRACE).await;
         tell(&teller, "notifications/acme/import").await;
         answers.until_answered(1).await;
         assert_silent(hanging, "a log line or a question").await;
@@ -265,7 +266,7 @@ async fn server_request_reaches_the_next_client_after_the_grace_period() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
     let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
-    sleep(AFTER_GRACE).await;
+    pass_time(AFTER_GRACE).await;
     let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let mut asking = begun(&mut bob, "ask", json!({ "wait": 300 })).await;
     let question = timeout(Duration::from_secs(30), message(&mut asking)).await.unwrap();
@@ -297,12 +298,12 @@ async fn server_request_about_a_subscription_reaches_no_other_client() {
         ("resources/unsubscribe", note),
         ("logging/setLevel", json!({ "level": "debug" })),
     ] {
-        sleep(AFTER_GRACE).await;
+        pass_time(AFTER_GRACE).await;
         ann.ask(method, params).await;
         sleep(LATE).await;
         assert!(!hanging.is_finished(), "{method} of another client: {:?}", hanging.await);
     }
-    sleep(AFTER_GRACE).await;
+    pass_time(AFTER_GRACE).await;
     let wanted = json!({ "notifications": { "resourceSubscriptions": ["x://note"] } });
     let written = modern_ann.write("subscriptions/listen", wanted);
     assert!(modern_ann.begin(&written).await.unwrap().is_stream());

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::support::client::{Asker, Era, text};
 use crate::support::echoing_server::echoing;
 use crate::support::gateway::Hosted;
 use crate::support::http_connection::Channel;
-use crate::support::wait::LONGEST;
+use crate::support::wait::{LONGEST, pass_time};
 
 /// Longer than the call timeout in these tests.
 const THOUGHT: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ async fn parked_call_waits_for_the_retry_of_its_client() {
     let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    sleep(THOUGHT).await;
+    pass_time(THOUGHT).await;
     assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
     hosted.end().await;
 }
@@ -74,7 +74,7 @@ async fn input_request_and_retry_pass_through_two_gateways() {
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
     // Until then, a question may still be about the call before, which was of any client.
-    sleep(Duration::from_millis(3200)).await;
+    pass_time(Duration::from_millis(3200)).await;
     // What is sealed is good for the call it was made for.
     let asked = asker.call("ask", json!({})).await;
     let stolen = json!({ "name": "echo", "arguments": { "token": "x" },
@@ -95,7 +95,7 @@ async fn time_for_an_elicitation_response_is_not_counted() {
     let mut stream = std::mem::replace(&mut asker.channel, other);
     let question = message(&mut stream).await;
     assert_eq!(question["method"], "elicitation/create");
-    sleep(THOUGHT).await;
+    pass_time(THOUGHT).await;
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accepted() });
     asker.tell(&answer).await.unwrap();
     assert_eq!(text(&message(&mut stream).await), "Ann");

@@ -1,8 +1,7 @@
 //! Stops servers of a host: one or all, until the next use or for good (CON-10).
 
-use std::time::Instant;
-
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::Host;
 use crate::connection::OrphanProcess;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{advance, pause, resume, sleep, timeout};
 
 /// Timeout of every wait in these tests: nothing in them takes nearly as long.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
@@ -21,4 +21,12 @@ pub(crate) async fn until<T>(condition: &str, mut poll: impl AsyncFnMut() -> Opt
     };
     let reached = timeout(LONGEST, polling).await;
     reached.unwrap_or_else(|_| panic!("timed out waiting until {condition}"))
+}
+
+/// Lets time pass for the gateway without waiting for it. Other processes, such as its stdio servers,
+/// notice nothing: wait for what they send.
+pub(crate) async fn pass_time(duration: Duration) {
+    pause();
+    advance(duration).await;
+    resume();
 }
