@@ -26,8 +26,8 @@ pub use task_updates::TaskUpdates;
 use crate::catalog::{Entry, LookupWork};
 use crate::config::{Server, Trust};
 use crate::connection::{
-    CallHandler, Connection, InputRequired, LogLevel, NoopHandler, OutgoingRequest, RoundOutcome,
-    RoundTrips,
+    CallHandler, Connection, InputRequired, LogLevel, NoopHandler, OutgoingRequest, RequestError,
+    RoundOutcome, RoundTrips,
 };
 use crate::content::{AppPages, ResultKind, rewrite_uris, validate_arguments};
 use crate::error::{Error, ErrorKind};
@@ -218,11 +218,13 @@ impl Route<'_> {
             round_trips.expect_revision(edition);
             has_waited = true;
             match round_trips.round().await {
-                Ok(RoundOutcome::Last(answer)) => {
-                    return self.outcome(kind, Ok(answer), options).await;
+                Ok(RoundOutcome::Last(result)) => {
+                    return self.outcome(kind, Ok(result), options).await;
                 }
                 Ok(RoundOutcome::Another) => {}
-                Err(error) if error.kind() == ErrorKind::Stale => looks_in_vain += 1,
+                Err(RequestError::Failed(error)) if error.kind() == ErrorKind::Stale => {
+                    looks_in_vain += 1;
+                }
                 Err(error) => return self.outcome(kind, Err(error), options).await,
             }
         }
@@ -294,15 +296,16 @@ impl Route<'_> {
     async fn outcome(
         &self,
         (kind, apps): (ResultKind, AppPages),
-        answer: Result<Result<Raw, RpcError>, Error>,
+        answer: Result<Raw, RequestError>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let answer =
-            answer.map_err(|error| match self.is_made_in_older_era_next(&error, options) {
-                true => self.failed(error).retryable(true),
-                false => self.failed(error),
-            })?;
-        let result = answer.map_err(|error| self.refused(&error))?;
+        let result = answer.map_err(|error| match error {
+            RequestError::Refused(error) => self.refused(&error),
+            RequestError::Failed(error) if self.is_made_in_older_era_next(&error, options) => {
+                self.failed(error).retryable(true)
+            }
+            RequestError::Failed(error) => self.failed(error),
+        })?;
         if !result.is_object() {
             let message = "its result is not an object, which every result has to be";
             return Err(Error::new(ErrorKind::ProtocolViolation, message)

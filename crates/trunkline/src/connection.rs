@@ -1,5 +1,6 @@
 //! A connection: one server and the actor that starts, serves and stops it.
 
+mod request_error;
 mod state;
 mod subscription;
 mod server_notification;
@@ -30,6 +31,7 @@ pub use crate::connection::handler::{CallHandler, HandlerFuture, NoopHandler, Se
 pub use crate::connection::param_headers::header_arguments;
 pub(crate) use crate::connection::request::round_trips::{RoundOutcome, RoundTrips};
 pub use crate::connection::request::{InputRequired, OutgoingRequest};
+pub use crate::connection::request_error::RequestError;
 pub use crate::connection::state::log_level::LogLevel;
 pub use crate::connection::state::status::{RejectedItem, State, Status};
 pub(crate) use client_meta::META_KEYS;
@@ -45,7 +47,7 @@ pub use crate::transport::{
 use crate::config::{Fingerprint, Protocol, Restart, Server, ServerSettings, Transport};
 use crate::error::{Error, ErrorKind};
 use crate::item::{Item, ItemKind};
-use crate::message::{Notification, RpcError};
+use crate::message::Notification;
 use crate::principal::{FairSlots, Requester};
 use actor::subscriptions::Subscriptions;
 use actor::{Command, ServerActor};
@@ -344,11 +346,8 @@ impl Connection {
     /// Subscribes to updates of a resource, starting the server if needed. While the subscription
     /// is held, it is renewed after every restart, and the server is not stopped for being idle.
     ///
-    /// The inner error is the response of a server that rejects or does not support subscriptions.
-    pub async fn subscribe(
-        &self,
-        uri: &str,
-    ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
+    /// A server that rejects or does not support subscriptions is [`RequestError::Refused`].
+    pub async fn subscribe(&self, uri: &str) -> Result<ResourceSubscription, RequestError> {
         self.subscribe_for(&Requester::default(), uri).await
     }
 
@@ -358,9 +357,8 @@ impl Connection {
         &self,
         requester: &Requester,
         uri: &str,
-    ) -> Result<Result<ResourceSubscription, RpcError>, Error> {
-        let held = self.hold(SubscriptionSubject::resource(uri), requester).await?;
-        Ok(held.map(ResourceSubscription))
+    ) -> Result<ResourceSubscription, RequestError> {
+        self.hold(SubscriptionSubject::resource(uri), requester).await.map(ResourceSubscription)
     }
 
     /// Re-registers an existing subscription. Does not fail if the server is down: it is subscribed
@@ -376,20 +374,22 @@ impl Connection {
         &self,
         requester: &Requester,
         id: &str,
-    ) -> Result<Result<TaskSubscription, RpcError>, Error> {
-        Ok(self.hold(SubscriptionSubject::task(id), requester).await?.map(TaskSubscription))
+    ) -> Result<TaskSubscription, RequestError> {
+        self.hold(SubscriptionSubject::task(id), requester).await.map(TaskSubscription)
     }
 
     async fn hold(
         &self,
         subject: SubscriptionSubject,
         requester: &Requester,
-    ) -> Result<Result<SubscriptionGuard, RpcError>, Error> {
+    ) -> Result<SubscriptionGuard, RequestError> {
         let (reply, given) = oneshot::channel();
         self.send_command(Command::Subscribe(subject, requester.clone(), reply)).await?;
-        let given =
-            self.within_timeout(given).await.map_err(|error| error.of(&self.server.name))?;
-        Ok(given.map_err(|error| untrusted::sanitized_error(self.server.trust, error)))
+        let server = &self.server;
+        let sanitized = |error| untrusted::sanitized_error(server.trust, error);
+        self.within_timeout(given).await.map_err(|error: RequestError| {
+            error.map_refusal(sanitized).map_failure(|error| error.of(&server.name))
+        })
     }
 
     /// Requests log messages of this level and above, now and after every restart. The lowest level
@@ -454,19 +454,19 @@ impl Connection {
     }
 
     /// Waits for the result of a request that the actor makes itself.
-    async fn within_timeout<T>(
+    async fn within_timeout<T, E: From<Error>>(
         &self,
-        answer: oneshot::Receiver<Result<T, Error>>,
-    ) -> Result<T, Error> {
+        answer: oneshot::Receiver<Result<T, E>>,
+    ) -> Result<T, E> {
         // A start also lists the tools.
         let bound = self.timeout_with_start() + self.behaviour().timeouts.list * 2;
         match timeout(bound, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_| Err(self.closed_error())),
+            Ok(answer) => answer.unwrap_or_else(|_| Err(self.closed_error().into())),
             Err(_) => {
                 let status = self.status();
                 let late = error_context::list_timeout(self.behaviour().timeouts.list);
                 let error = error_context::with_server_stderr(late, &status.stderr, status.noise);
-                Err(error.of(&self.server.name))
+                Err(error.of(&self.server.name).into())
             }
         }
     }

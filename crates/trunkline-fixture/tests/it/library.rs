@@ -35,7 +35,7 @@ async fn look_at(server: &Value) -> Seen {
     let connection = servers.get("fixture").unwrap();
     let params = json!({ "name": "greet", "arguments": { "name": "Ada" } });
     let answer = connection.request("tools/call", Some(Raw::from_value(&params))).await;
-    let result = answer.unwrap().unwrap().to_value();
+    let result = answer.unwrap().to_value();
     let status = connection.status();
     assert!(status.set_aside.is_empty(), "{:?}", status.set_aside);
     let protocol = status.protocol.unwrap().into();
@@ -85,7 +85,7 @@ async fn converse(generation: &str, tool: &str, arguments: Value) -> String {
     let connection = servers.get("fixture").unwrap();
     let params = json!({ "name": tool, "arguments": arguments });
     let ask = OutgoingRequest::new("tools/call", Some(Raw::from_value(&params)));
-    let result = connection.request_with(ask, &Agreeable).await.unwrap().unwrap();
+    let result = connection.request_with(ask, &Agreeable).await.unwrap();
     servers.close().await;
     result.to_value()["content"][0]["text"].as_str().unwrap().to_owned()
 }
@@ -145,13 +145,13 @@ async fn watch(server: &Value) {
     let servers = Registry::new(options).open(&loaded.config);
     let connection = servers.get("fixture").unwrap();
     let mut notifications = connection.notifications();
-    let watching = connection.subscribe("test://watched-resource").await.unwrap().unwrap();
-    let other = connection.subscribe("test://static-text").await.unwrap().unwrap();
+    let watching = connection.subscribe("test://watched-resource").await.unwrap();
+    let other = connection.subscribe("test://static-text").await.unwrap();
     drop(other);
     for _ in 0..3 {
         let trigger = json!({ "name": "test_trigger_resource_update", "arguments": {} });
         let answer = connection.request("tools/call", Some(Raw::from_value(&trigger))).await;
-        answer.unwrap().unwrap();
+        answer.unwrap();
         let updated = async {
             while &*notifications.recv().await.unwrap().notification.method
                 != "notifications/resources/updated"

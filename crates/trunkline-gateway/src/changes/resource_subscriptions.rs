@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use trunkline::config::Share;
-use trunkline::connection::{Connection, ResourceSubscription};
+use trunkline::connection::{Connection, RequestError, ResourceSubscription};
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::principal::Requester;
@@ -100,8 +100,9 @@ impl ResourceSubscriptions {
     ) -> Result<(), RpcError> {
         let Some(pending) = self.request(from, uri, Some(address))? else { return Ok(()) };
         match pending.subscribed().await {
-            Ok(subscription) => pending.agreed(subscription?),
-            Err(error) => return Err(not_subscribed(&error)),
+            Ok(subscription) => pending.agreed(subscription),
+            Err(RequestError::Refused(error)) => return Err(error),
+            Err(RequestError::Failed(error)) => return Err(not_subscribed(&error)),
         }
         Ok(())
     }
@@ -110,13 +111,15 @@ impl ResourceSubscriptions {
     async fn renew(&self, from: (&Arc<Connection>, NotificationSource), uri: String) {
         let Ok(Some(pending)) = self.request(from, uri, None) else { return };
         match pending.subscribed().await {
-            Ok(Ok(subscription)) => pending.agreed(subscription),
+            Ok(subscription) => pending.agreed(subscription),
             // Only a pending request of the client reports a rejection.
-            Ok(Err(_)) => {}
+            Err(RequestError::Refused(_)) => {}
             // Another connection replaces it.
-            Err(_) if from.0.is_closed() => {}
+            Err(RequestError::Failed(_)) if from.0.is_closed() => {}
             // The client got a confirmation before, so it is retried in the background.
-            Err(_) => pending.agreed(from.0.resubscribe(&self.requester, &pending.key.1)),
+            Err(RequestError::Failed(_)) => {
+                pending.agreed(from.0.resubscribe(&self.requester, &pending.key.1));
+            }
         }
     }
 
@@ -242,9 +245,7 @@ struct PendingSubscribe<'a> {
 }
 
 impl PendingSubscribe<'_> {
-    async fn subscribed(
-        &self,
-    ) -> Result<Result<ResourceSubscription, RpcError>, trunkline::error::Error> {
+    async fn subscribed(&self) -> Result<ResourceSubscription, RequestError> {
         self.connection.subscribe_for(&self.subscriptions.requester, &self.key.1).await
     }
 

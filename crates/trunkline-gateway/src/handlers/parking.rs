@@ -13,7 +13,7 @@ use super::gateway::Gateway;
 use crate::client::arguments_digest::ArgumentsDigest;
 use crate::client::caller::Caller;
 use crate::client::parked::ParkedCall;
-use crate::client::state_codec::{OpenError, SealContext};
+use crate::client::state_codec::SealContext;
 use crate::request::errors::{handler_panicked, shutting_down};
 use crate::request::response::RpcResult;
 use crate::request::translate;
@@ -60,25 +60,23 @@ impl Gateway {
         params: &Raw,
         state: &str,
     ) -> Option<String> {
-        self.open_state(caller, params, (PASSED, state)).await.ok()?.ok()
+        self.open_state(caller, params, (PASSED, state)).await.ok()
     }
 
     /// Opens a sealed state, and digests the arguments only if it is authentic, because any client
-    /// can send a forged state. The outer error is that of a digest that could not be computed.
+    /// can send a forged state.
     async fn open_state(
         &self,
         caller: &Caller,
         params: &Raw,
         (purpose, state): (&str, &str),
-    ) -> Result<Result<String, OpenError>, RpcError> {
+    ) -> Result<String, RpcError> {
         let owner = owner(caller, params);
-        let opened = match self.codec.open(state, SealContext { purpose, owner: &owner }) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error)),
-        };
+        let opened = self.codec.open(state, SealContext { purpose, owner: &owner });
+        let opened = opened.map_err(|error| StateError::opening(error, self.parked.longest()))?;
         let digest = self.arguments_digest(caller, params).await?.to_string();
         let text = opened.split_at_checked(DIGEST_LETTERS).filter(|(sealed, _)| *sealed == digest);
-        Ok(text.map(|(_, text)| text.to_owned()).ok_or(OpenError::Foreign))
+        Ok(text.map(|(_, text)| text.to_owned()).ok_or(StateError::Foreign)?)
     }
 
     /// The digest of a request's arguments. Long ones are digested on the blocking pool, in a slot
@@ -158,8 +156,7 @@ impl Gateway {
         params: &Raw,
         state: &str,
     ) -> Result<ParkedCall, RpcError> {
-        let opened = self.open_state(caller, params, (PARKED, state)).await?;
-        let number = opened.map_err(|error| StateError::opening(error, self.parked.longest()))?;
+        let number = self.open_state(caller, params, (PARKED, state)).await?;
         let number = number.parse().map_err(|_| StateError::Foreign)?;
         Ok(self.parked.take(number).map_err(StateError::from)?)
     }

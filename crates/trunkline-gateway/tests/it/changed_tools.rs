@@ -32,7 +32,7 @@ async fn announce(hosted: &Hosted, folder: &Folder, tool: &str) {
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     folder.write("ping.before", &told.to_string());
     let connection = hosted.host.servers().get("only").unwrap();
-    connection.request("ping", None).await.unwrap().unwrap();
+    connection.request("ping", None).await.unwrap();
     let mut catalog = hosted.host.watch_catalog();
     let is_known = |catalog: &Arc<Catalog>| {
         let listed = catalog.get(ItemKind::Tool, "only_t");

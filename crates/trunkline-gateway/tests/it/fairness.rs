@@ -36,7 +36,7 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
         };
         crowd.spawn(async move {
             let error = connection.request_with(ask, &NoopHandler).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            assert_eq!(error.failure().unwrap().kind(), ErrorKind::Busy, "{error}");
             refused.fetch_add(1, Ordering::Relaxed);
         });
     }

@@ -212,7 +212,7 @@ async fn hears_unknown_methods(
     let loaded = config::parse("test", text.to_string());
     let hosted = Hosted::start(loaded.config, options).await;
     let connection = hosted.host.servers().get("only").unwrap();
-    connection.request("ping", None).await.unwrap().unwrap();
+    connection.request("ping", None).await.unwrap();
     let mut asker = Asker::at((hosted.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
     for method in ["x/run", "Tools/Call", "tools/call "] {
         let answer = asker.ask(method, json!({ "name": "drop", "arguments": {} })).await;
@@ -223,7 +223,7 @@ async fn hears_unknown_methods(
         asker.tell(&told).await.unwrap();
     }
     // The server has received everything that was sent before this.
-    connection.request("ping", None).await.unwrap().unwrap();
+    connection.request("ping", None).await.unwrap();
     let methods =
         ["x/run", "Tools/Call", "tools/call ", "notifications/x", "Notifications/Cancelled"];
     let heard = methods.into_iter().filter(|it| !heard_of(&folder, it).is_empty()).collect();
@@ -380,7 +380,7 @@ async fn touch(hosted: &Hosted, folder: &Folder, uri: &str) {
     let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
     folder.write("ping.before", &told.to_string());
     let connection = hosted.host.servers().get("only").unwrap();
-    connection.request("ping", None).await.unwrap().unwrap();
+    connection.request("ping", None).await.unwrap();
 }
 
 /// The URI of the next resource update that a client receives.

@@ -236,7 +236,7 @@ async fn subscription_is_renewed_when_its_server_returns() {
     let params = Raw::from_value(&json!({ "name": "subscribed", "arguments": {} }));
     let is_subscribed = async || {
         let answer = connection.request("tools/call", Some(params.clone())).await;
-        let answer = answer.unwrap().unwrap().to_string();
+        let answer = answer.unwrap().to_string();
         let answer: Value = serde_json::from_str(&answer).unwrap();
         (answer["content"][0]["text"] != "").then_some(())
     };

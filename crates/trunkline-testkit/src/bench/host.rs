@@ -83,7 +83,7 @@ impl Host {
 
 async fn ask(connection: &Connection, method: &str, params: &Raw) -> Raw {
     let answer = connection.request(method, Some(params.clone())).await;
-    answer.expect("it answers").expect("it does not refuse")
+    answer.expect("the server answers with a result")
 }
 
 /// A single-threaded runtime, so that measurements contain no thread wake-ups.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use trunkline::config::{self, EmptyResolver};
 use trunkline::connection::{
     ChildOptions, Connection, ConnectionOptions, HttpOptions, NoopHandler, OutgoingRequest,
+    RequestError,
 };
 use trunkline::error::Error;
 use trunkline::item::Item;
@@ -88,14 +89,16 @@ async fn read_and_prompt(connection: &Connection) -> Result<(), Failure> {
         ("resources/list", "resources", "resources/read", "uri"),
         ("prompts/list", "prompts", "prompts/get", "name"),
     ] {
-        let Ok(listed) = connection.request(list, None).await? else { continue };
+        let listed = match connection.request(list, None).await {
+            Ok(listed) => listed,
+            Err(RequestError::Refused(_)) => continue,
+            Err(error @ RequestError::Failed(_)) => return Err(error.into()),
+        };
         for item in listed.get(key).map(|items| items.items()).unwrap_or_default() {
             let value = item.get(name).ok_or("something in a list has no name")?;
             let params = Raw::from_value(&json!({})).with(name, &value);
-            let answer = connection
-                .request_with(OutgoingRequest::new(get, Some(params)), &NoopHandler)
-                .await?;
-            answer.map_err(|error| error.message())?;
+            let request = OutgoingRequest::new(get, Some(params));
+            connection.request_with(request, &NoopHandler).await?;
         }
     }
     Ok(())
@@ -103,10 +106,9 @@ async fn read_and_prompt(connection: &Connection) -> Result<(), Failure> {
 
 async fn tool_call(connection: &Connection, name: &Value, arguments: Raw) -> Result<(), Failure> {
     let params = Raw::from_value(&json!({ "name": name })).with("arguments", &arguments);
-    let answer = connection
-        .request_with(OutgoingRequest::new("tools/call", Some(params)), &AcceptingHandler)
-        .await?;
-    answer.map(|_| ()).map_err(|error| error.message().into())
+    let request = OutgoingRequest::new("tools/call", Some(params));
+    connection.request_with(request, &AcceptingHandler).await?;
+    Ok(())
 }
 
 /// Additional parameters from the suite.

@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{CallError, Outcome, Route, outcome};
 use crate::catalog::{Catalog, LookupWork};
 use crate::config::Server;
-use crate::connection::{ServerNotification, TaskSubscription};
+use crate::connection::{RequestError, ServerNotification, TaskSubscription};
 use crate::content::ResultKind;
 use crate::message::{Notification, Raw};
 use crate::principal::Requester;
@@ -64,8 +64,11 @@ impl Route<'_> {
     ) -> Result<TaskUpdates, CallError> {
         // Before the subscription, so that no update is missed.
         let notifications = self.connection.notifications();
-        let subscription = self.connection.subscribe_to_task(requester, task).await?;
-        let subscription = subscription.map_err(|error| self.refused(&error))?;
+        let subscription = self.connection.subscribe_to_task(requester, task).await;
+        let subscription = subscription.map_err(|error| match error {
+            RequestError::Refused(error) => self.refused(&error),
+            RequestError::Failed(error) => error.into(),
+        })?;
         let server = Arc::clone(&self.server);
         Ok(TaskUpdates { notifications, subscription, server, catalog })
     }

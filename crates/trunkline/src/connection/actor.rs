@@ -166,7 +166,7 @@ impl ServerActor {
         let mut down = DownReason::Idle;
         while AssertUnwindSafe(self.run_from(down)).catch_unwind().await.is_err() {
             let error = internal_error().of(&self.server.name);
-            self.watched.fail(&Err(error.clone()));
+            self.watched.fail(&error.clone().into());
             self.published.failed(&error, None, 0);
             down = DownReason::Failed(error);
         }
@@ -310,7 +310,7 @@ impl ServerActor {
 
     fn failed(&mut self, error: &Error, attempts: &mut RestartAttempts) -> DownReason {
         attempts.apply_settings(self.behaviour().restart);
-        self.watched.fail(&Err(error.clone()));
+        self.watched.fail(&error.clone().into());
         if self.may_return() && !self.watched.is_empty() {
             attempts.keep_reaching();
         }
@@ -419,10 +419,10 @@ fn refuse(command: Command, error: &Error) {
             let _ = done.send(Err(error.clone()));
         }
         Command::Request(asked) => {
-            let _ = asked.reply.send(Err(error.clone()));
+            let _ = asked.reply.send(Err(error.clone().into()));
         }
         Command::Subscribe(.., reply) => {
-            let _ = reply.send(Err(error.clone()));
+            let _ = reply.send(Err(error.clone().into()));
         }
         Command::RespondToServer { .. } | Command::Notify(..) => {}
         Command::Stop(done) | Command::Close(done) => {

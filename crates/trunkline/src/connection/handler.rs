@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::request_error::RequestError;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Notification, Raw, Request, RpcError};
 use crate::protocol::code;
@@ -80,23 +81,43 @@ pub(super) async fn answer_within(
     bound: Duration,
     handler: &dyn CallHandler,
     question: ServerRequest,
-) -> Result<Result<Raw, RpcError>, AnswerTimeout> {
-    timeout(bound, handler.on_server_request(question)).await.map_err(|_| AnswerTimeout(bound))
-}
-
-/// A server request that was not handled within this time.
-pub(super) struct AnswerTimeout(Duration);
-
-impl From<AnswerTimeout> for RpcError {
-    fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
-        Self::new(code::INTERNAL_ERROR, &format!("no response within {bound:?}"))
+) -> Result<Raw, HandlerError> {
+    match timeout(bound, handler.on_server_request(question)).await {
+        Ok(answer) => answer.map_err(HandlerError::Declined),
+        Err(_) => Err(HandlerError::TimedOut(bound)),
     }
 }
 
-impl From<AnswerTimeout> for Error {
-    fn from(AnswerTimeout(bound): AnswerTimeout) -> Self {
+/// Why a server request has no result of the handler.
+pub(super) enum HandlerError {
+    /// The handler declined it with this error.
+    Declined(RpcError),
+    /// It was not handled within this time.
+    TimedOut(Duration),
+}
+
+/// The response to the server.
+impl From<HandlerError> for RpcError {
+    fn from(error: HandlerError) -> Self {
+        match error {
+            HandlerError::Declined(refusal) => refusal,
+            HandlerError::TimedOut(bound) => {
+                Self::new(code::INTERNAL_ERROR, &format!("no response within {bound:?}"))
+            }
+        }
+    }
+}
+
+/// The error of the call that the server request belongs to.
+impl From<HandlerError> for RequestError {
+    fn from(error: HandlerError) -> Self {
+        let bound = match error {
+            HandlerError::Declined(refusal) => return refusal.into(),
+            HandlerError::TimedOut(bound) => bound,
+        };
         let message = format!("no response to its request within {bound:?}");
-        Self::new(ErrorKind::TimedOut, message).with_hint("`timeouts.question` is the bound")
+        let error = Error::new(ErrorKind::TimedOut, message);
+        error.with_hint("`timeouts.question` is the bound").into()
     }
 }
 

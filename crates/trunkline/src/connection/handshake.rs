@@ -323,9 +323,11 @@ impl ServerConnector<'_> {
     ) -> RequestOutcome {
         tokio::select! {
             biased;
-            () = self.wait_for_stop() => Err(shutting_down()),
+            () = self.wait_for_stop() => Err(shutting_down().into()),
             answer = session.exchange(self.ids.next(), method, params, deadline) => {
-                answer.map_err(|error| self.with_timeout_name(error, method))
+                answer.map_err(|error| {
+                    error.map_failure(|error| self.with_timeout_name(error, method))
+                })
             }
         }
     }

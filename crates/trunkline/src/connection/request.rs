@@ -15,6 +15,7 @@ use super::Connection;
 use super::actor::Command;
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::handshake::requires_modern;
+use super::request_error::RequestError;
 use super::session::{QUESTIONS, RequestOutcome, SessionRequest, closed_error, wait_until};
 use super::state::error_context::with_stderr_lines;
 use super::state::status::State;
@@ -22,7 +23,7 @@ use crate::channel::{Receiver, bounded_bytes};
 use crate::config::Restart;
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
-use crate::message::{Raw, RpcError};
+use crate::message::Raw;
 use crate::principal::Requester;
 use crate::protocol::code;
 use input_requests::InputResponses;
@@ -94,11 +95,7 @@ impl Connection {
     ///
     /// The result is returned as the server sent it: in the modern era it may be an
     /// `InputRequiredResult`. [`request_with`](Self::request_with) resolves those.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: Option<Raw>,
-    ) -> Result<Result<Raw, RpcError>, Error> {
+    pub async fn request(&self, method: &str, params: Option<Raw>) -> Result<Raw, RequestError> {
         let ask = OutgoingRequest::new(method, params);
         let mut budget = TimeBudget::of(self, &ask);
         let answer = self.request_once(&ask, &mut budget, None).await;
@@ -114,17 +111,18 @@ impl Connection {
         ask: &OutgoingRequest,
         answer: &RequestOutcome,
     ) -> bool {
-        match answer {
+        let refusal = match answer {
+            Ok(_) => return false,
             // A retry uses a new session.
-            Err(error) => error.kind() == ErrorKind::SessionExpired,
-            Ok(Err(error)) if error.code() == code::HEADER_MISMATCH && ask.is_tool_call() => {
-                // The arguments that have to be repeated in headers have changed.
-                self.published.mark_stale(ItemKind::Tool);
-                Box::pin(self.list_fresh(ItemKind::Tool)).await.is_ok()
-            }
-            Ok(Err(error)) => requires_modern(error),
-            Ok(Ok(_)) => false,
+            Err(RequestError::Failed(error)) => return error.kind() == ErrorKind::SessionExpired,
+            Err(RequestError::Refused(refusal)) => refusal,
+        };
+        if refusal.code() == code::HEADER_MISMATCH && ask.is_tool_call() {
+            // The arguments that have to be repeated in headers have changed.
+            self.published.mark_stale(ItemKind::Tool);
+            return Box::pin(self.list_fresh(ItemKind::Tool)).await.is_ok();
         }
+        requires_modern(refusal)
     }
 
     pub(super) async fn request_once(
@@ -173,13 +171,14 @@ impl Connection {
         };
         // The time that the handler takes does not count as time of the server.
         budget.consume(begin.elapsed().saturating_sub(wait.thinking.so_far()));
-        answer.map_err(|error| {
+        let failed = |error: Error| {
             // A request that was not sent has not failed.
             if error.kind() != ErrorKind::Stale {
                 self.published.call_failed();
             }
             self.explained(error, ask)
-        })
+        };
+        answer.map_err(|error| error.map_failure(failed))
     }
 
     /// Timeout of a request once the server has received it.
@@ -353,9 +352,9 @@ impl PendingCall<'_> {
         match answer {
             Some(answer) => {
                 self.is_answered = true;
-                answer.unwrap_or_else(|_| Err(closed_error()))
+                answer.unwrap_or_else(|_| Err(closed_error().into()))
             }
-            None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time")),
+            None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time").into()),
         }
     }
 }

@@ -31,10 +31,11 @@ use self::pending::{PendingRequest, PendingRequests};
 use super::client_meta::{ClientMeta, request_params, with_progress_token, without_progress_token};
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::param_headers::{ParamHeader, headers, subject};
+use super::request_error::RequestError;
 use super::state::error_context::with_stderr;
 use crate::channel::Sender;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, Notification, Raw, RpcError};
+use crate::message::{Message, Notification, Raw};
 use crate::principal::{ClientId, Requester};
 use crate::protocol::{Era, ProtocolVersion};
 use crate::transport::{
@@ -47,7 +48,7 @@ use server_requests::{OpenServerRequest, UnboundRequests};
 const TURNS: u32 = 64;
 
 /// The outcome of a request: the server's result or error, or the reason why there is neither.
-pub(super) type RequestOutcome = Result<Result<Raw, RpcError>, Error>;
+pub(super) type RequestOutcome = Result<Raw, RequestError>;
 
 /// An event that does not belong to one request, or that ends the session.
 #[derive(Debug)]
@@ -347,7 +348,7 @@ impl Session {
                         self.unsaid = Some((Some(id), error));
                         return event;
                     }
-                    None => self.answer(id, Err(error)),
+                    None => self.answer(id, Err(error.into())),
                 },
                 InboundEvent::EmptyReply { id, error } => {
                     if let Some(event) = self.on_empty_reply(id, error) {
@@ -365,7 +366,7 @@ impl Session {
 
     fn flush_deferred_failure(&mut self) {
         match self.unsaid.take() {
-            Some((Some(id), error)) => self.answer(id, Err(error)),
+            Some((Some(id), error)) => self.answer(id, Err(error.into())),
             Some((None, error)) => self.pending.fail_all(&error),
             None => {}
         }
@@ -382,7 +383,8 @@ impl Session {
             Ok(Message::Request(request)) => self.on_server_request(request, about),
             Err(malformed) => match (unreadable(line, malformed), after_noise(line)) {
                 (Some((id, problem)), _) => {
-                    self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, problem)));
+                    let error = Error::new(ErrorKind::ProtocolViolation, problem);
+                    self.answer(id, Err(error.into()));
                     None
                 }
                 (None, Some(rest)) => {
@@ -404,7 +406,7 @@ impl Session {
             };
             self.last_answer = now;
             let end = self.cancel(id, &reason("the time for an answer is over"));
-            self.pending.answer(id, Err(error), end);
+            self.pending.answer(id, Err(error.into()), end);
         }
     }
 
@@ -434,11 +436,11 @@ impl Session {
             tokio::select! {
                 biased;
                 answer = &mut answer => {
-                    return answer.unwrap_or_else(|_| Err(closed_error()));
+                    return answer.unwrap_or_else(|_| Err(closed_error().into()));
                 }
                 event = self.next() => {
                     if let SessionEvent::Closed(error) = event {
-                        return answer.try_recv().unwrap_or(Err(error));
+                        return answer.try_recv().unwrap_or(Err(error.into()));
                     }
                 }
             }

@@ -37,7 +37,7 @@ async fn a_panic_fails_requests_and_leaves_the_server_failed() {
     let failed = within(connection.request("tools/list", None)).await.unwrap_err();
     assert!(!failed.to_string().is_empty());
     let failed = within(connection.request("tools/list", None)).await.unwrap_err();
-    assert_eq!(failed.kind(), ErrorKind::Broken, "{failed}");
+    assert_eq!(failed.failure().unwrap().kind(), ErrorKind::Broken, "{failed}");
     assert_eq!(connection.status().state, State::Failed);
     // The actor survives: an explicit connect starts the server again.
     faulty.0.store(false, Ordering::Relaxed);

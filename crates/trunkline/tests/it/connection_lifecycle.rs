@@ -25,11 +25,11 @@ async fn a_process_that_ended_stays_down_if_that_is_wanted() {
     let connection = folder.connection("legacy", &json!({ "restart": "never" }));
     assert_eq!(call(&connection, "started").await, "1");
     let died = within(connection.request("tools/call", params("die", &json!({})))).await;
-    assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+    assert_eq!(died.unwrap_err().failure().unwrap().kind(), ErrorKind::Exited);
     let status = until_state(&connection, State::Failed).await;
     assert_eq!((status.tools, status.process_id, status.next_attempt), (0, None, None));
     let refused = within(connection.request("tools/list", None)).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Exited);
+    assert_eq!(refused.failure().unwrap().kind(), ErrorKind::Exited);
     assert_eq!(folder.starts(), 1);
     within(connection.connect()).await.unwrap();
     assert_eq!(call(&connection, "started").await, "2");
@@ -44,7 +44,7 @@ async fn status_is_failed_when_a_failed_call_returns() {
     for _ in 0..10 {
         within(connection.connect()).await.unwrap();
         let died = within(connection.request("tools/call", params("die", &json!({})))).await;
-        assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+        assert_eq!(died.unwrap_err().failure().unwrap().kind(), ErrorKind::Exited);
         let status = connection.status();
         assert_eq!((status.state, status.tools), (State::Failed, 0));
         assert!(!connection.will_recover());
@@ -59,7 +59,7 @@ async fn a_process_that_ended_is_started_again_by_default() {
     let connection = folder.connection("legacy", &json!({}));
     assert_eq!(call(&connection, "started").await, "1");
     let died = within(connection.request("tools/call", params("die", &json!({})))).await;
-    assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+    assert_eq!(died.unwrap_err().failure().unwrap().kind(), ErrorKind::Exited);
     assert!(connection.will_recover());
     assert_eq!(call(&connection, "started").await, "2");
     within(connection.close()).await;
@@ -73,7 +73,7 @@ async fn a_process_that_ended_is_started_again_if_that_is_wanted() {
     within(connection.connect()).await.unwrap();
     for starts in 2..=4 {
         let died = within(connection.request("tools/call", params("die", &json!({})))).await;
-        assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+        assert_eq!(died.unwrap_err().failure().unwrap().kind(), ErrorKind::Exited);
         assert_eq!(call(&connection, "started").await, starts.to_string());
         until_state(&connection, State::Ready).await;
     }
@@ -97,7 +97,7 @@ async fn a_process_that_always_ends_is_not_started_for_ever() {
     // Each attempt starts it twice: the era probe may have ended the first process.
     assert_eq!(folder.starts(), 8);
     let refused = within(connection.request("tools/list", None)).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Exited);
+    assert_eq!(refused.failure().unwrap().kind(), ErrorKind::Exited);
     folder.remove("dying");
     within(connection.connect()).await.unwrap();
     within(connection.close()).await;
@@ -137,7 +137,7 @@ async fn a_server_that_works_is_not_idle() {
     let connection = folder.connection("legacy", &more);
     within(connection.connect()).await.unwrap();
     let answer = within(connection.request("tools/call", params("wait", &json!({})))).await;
-    assert_eq!(answer.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(answer.unwrap_err().failure().unwrap().kind(), ErrorKind::TimedOut);
     assert_eq!(folder.starts(), 1);
     until_state(&connection, State::Idle).await;
 }
@@ -155,7 +155,7 @@ async fn changed_list_is_refreshed() {
         let mut notifications = connection.notifications();
         let arguments = json!({ "name": "zebra" });
         let changed = connection.request("tools/call", params("change", &arguments));
-        within(changed).await.unwrap().unwrap();
+        within(changed).await.unwrap();
         // The list may also be refreshed once because the subscription was acknowledged.
         poll_until(async || tool_names(&connection).contains(&"zebra".to_owned())).await;
         loop {
@@ -242,7 +242,7 @@ async fn a_server_asks_its_caller_and_gets_the_answer() {
         let refused = converse(&connection, "ask", &Attentive::default()).await;
         match generation {
             "legacy" => assert!(text_of(&refused.unwrap()).contains("I do not say")),
-            _ => assert_eq!(refused.unwrap_err().message(), "I do not say"),
+            _ => assert_eq!(refused.unwrap_err().refusal().unwrap().message(), "I do not say"),
         }
         within(connection.close()).await;
     }
@@ -281,7 +281,7 @@ async fn progress_goes_to_the_caller() {
             "tools/call",
             Some(trunkline::message::Raw::from_value(&meta)),
         );
-        let result = within(connection.request_with(ask, &caller)).await.unwrap().unwrap();
+        let result = within(connection.request_with(ask, &caller)).await.unwrap();
         assert_eq!(text_of(&result), "worked");
         let told = std::mem::take(&mut *caller.told.lock().unwrap());
         let seen: Vec<_> = told
@@ -388,7 +388,7 @@ async fn close_ends_in_flight_requests() {
     within(connection.connect()).await.unwrap();
     let waiting = connection.request("tools/call", params("wait", &json!({})));
     let (answer, ()) = within(async { tokio::join!(waiting, connection.close()) }).await;
-    assert_eq!(answer.unwrap_err().kind(), ErrorKind::ShuttingDown);
+    assert_eq!(answer.unwrap_err().failure().unwrap().kind(), ErrorKind::ShuttingDown);
     assert_eq!(connection.status().state, State::Idle);
 }
 

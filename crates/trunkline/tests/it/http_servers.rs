@@ -65,7 +65,9 @@ impl Drop for Listening {
 
 /// The error of a call that must fail.
 async fn failed_call(connection: &Connection, tool: &str) -> Error {
-    within(connection.request("tools/call", params(tool, &json!({})))).await.unwrap_err()
+    let error =
+        within(connection.request("tools/call", params(tool, &json!({})))).await.unwrap_err();
+    error.failure().unwrap().clone()
 }
 
 /// CON-5, CON-11: an unreachable server is not ready, and recovers by itself.
@@ -173,7 +175,8 @@ async fn a_reply_with_nothing_in_it_is_an_error_with_its_cause() {
             assert!(error.message().ends_with(&expected), "{mode}: {error}");
             assert!(error.hint().unwrap().contains("session"), "{mode}");
         }
-        within(connection.request("ping", None)).await.unwrap().unwrap_err();
+        let refused = within(connection.request("ping", None)).await.unwrap_err();
+        assert!(refused.refusal().is_some(), "{mode}: {refused}");
         within(connection.close()).await;
     }
 }
@@ -227,7 +230,8 @@ async fn a_request_that_fails_does_not_take_the_server_away() {
         let connection = scripted.connection();
         within(connection.connect()).await.unwrap();
         failed_call(&connection, "wait").await;
-        within(connection.request("ping", None)).await.unwrap().unwrap_err();
+        let refused = within(connection.request("ping", None)).await.unwrap_err();
+        assert!(refused.refusal().is_some(), "{mode}: {refused}");
         assert_eq!(connection.status().state, State::Ready, "{mode}");
         within(connection.close()).await;
     }
@@ -271,7 +275,7 @@ async fn list_change_beside_a_response_is_received() {
 async fn subscriptions_are_renewed_in_a_new_session() {
     let listening = Listening::new();
     let connection = &listening.connection;
-    let _watching = within(connection.subscribe("a:1")).await.unwrap().unwrap();
+    let _watching = within(connection.subscribe("a:1")).await.unwrap();
     assert_eq!(call(connection, "lose").await, "found");
     poll_until(async || call(connection, "subscribed").await == "1 2").await;
     within(connection.close()).await;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use trunkline::connection::{
-    CallHandler, Connection, HandlerFuture, NoopHandler, OutgoingRequest, ServerRequest,
+    CallHandler, Connection, HandlerFuture, NoopHandler, OutgoingRequest, RequestError,
+    ServerRequest,
 };
-use trunkline::error::{Error, ErrorKind};
-use trunkline::message::{Raw, RpcError};
+use trunkline::error::ErrorKind;
+use trunkline::message::Raw;
 
 use crate::resource_subscriptions::announcing;
 use crate::support::file_driven_server::{Folder, options, params, text_of, within};
@@ -43,7 +44,7 @@ async fn ask(
     connection: &Connection,
     tool: &str,
     handler: &dyn CallHandler,
-) -> Result<Result<Raw, RpcError>, Error> {
+) -> Result<Raw, RequestError> {
     within(connection.connect()).await.unwrap();
     let ask = OutgoingRequest::new("tools/call", params(tool, &json!({})));
     within(connection.request_with(ask, handler)).await
@@ -54,7 +55,7 @@ async fn the_time_of_an_answer_does_not_count_against_the_call() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
         let connection = folder.connection(generation, &bounds("10m"));
-        let result = ask(&connection, "ask", &Thoughtful(Some(THOUGHT))).await.unwrap().unwrap();
+        let result = ask(&connection, "ask", &Thoughtful(Some(THOUGHT))).await.unwrap();
         assert!(text_of(&result).contains("accept"), "{generation}: {result}");
         within(connection.close()).await;
     }
@@ -67,7 +68,7 @@ async fn server_has_the_remaining_time_after_a_response() {
         let connection = folder.connection(generation, &bounds("10m"));
         let begin = Instant::now();
         let late = ask(&connection, "stall", &Thoughtful(Some(THOUGHT))).await.unwrap_err();
-        assert_eq!(late.kind(), ErrorKind::TimedOut, "{generation}: {late}");
+        assert_eq!(late.failure().unwrap().kind(), ErrorKind::TimedOut, "{generation}: {late}");
         assert!(begin.elapsed() >= THOUGHT, "{generation}");
         within(connection.close()).await;
     }
@@ -78,12 +79,13 @@ async fn unanswered_server_request_times_out() {
     let folder = Folder::new();
     let connection = folder.connection("legacy", &bounds("300ms"));
     // The server gets an error, and continues.
-    let result = ask(&connection, "ask", &Thoughtful(None)).await.unwrap().unwrap();
+    let result = ask(&connection, "ask", &Thoughtful(None)).await.unwrap();
     assert!(text_of(&result).contains("within 300ms"), "{result}");
     within(connection.close()).await;
     // A modern server is left without input responses to continue with.
     let connection = folder.connection("modern", &bounds("300ms"));
     let error = ask(&connection, "ask", &Thoughtful(None)).await.unwrap_err();
+    let error = error.failure().unwrap();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     assert!(error.to_string().contains("within 300ms"), "{error}");
     assert_eq!(error.hint(), Some("`timeouts.question` is the bound"));
@@ -106,8 +108,8 @@ async fn a_question_beside_calls_stops_the_time_of_all_of_them() {
         )
     };
     let (asked, waited) = within(async { tokio::join!(call("ask"), call("wait")) }).await;
-    assert!(text_of(&asked.unwrap().unwrap()).contains("accept"));
-    assert_eq!(waited.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(text_of(&asked.unwrap()).contains("accept"));
+    assert_eq!(waited.unwrap_err().failure().unwrap().kind(), ErrorKind::TimedOut);
     assert!(begin.elapsed() >= THOUGHT + CALL / 2);
     within(connection.close()).await;
 }

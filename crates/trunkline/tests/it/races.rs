@@ -144,7 +144,7 @@ async fn an_own_timeout_includes_the_start() {
     };
     let caller = Attentive::default();
     let error = within(connection.request_with(ask, &caller)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(error.failure().unwrap().kind(), ErrorKind::TimedOut);
     assert_ne!(connection.status().state, State::Ready, "it did not wait for the start");
     within(connection.close()).await;
 }

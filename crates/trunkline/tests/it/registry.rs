@@ -194,7 +194,7 @@ async fn other_bounds_and_rules_are_followed_without_a_new_start() {
             let params = json!({ "name": "wait", "arguments": {} });
             let params = Raw::from_value(&params);
             let error = connection.request("tools/call", Some(params)).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::TimedOut, "the new bound holds");
+            assert_eq!(error.failure().unwrap().kind(), ErrorKind::TimedOut, "the new bound holds");
         }
     }
     assert_eq!(call(&connection, "started").await, "1");

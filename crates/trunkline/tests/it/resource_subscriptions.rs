@@ -47,7 +47,7 @@ pub(crate) fn heard(folder: &Folder, method: &str) -> Vec<Value> {
 }
 
 async fn held(connection: &Connection, uri: &str) -> ResourceSubscription {
-    within(connection.subscribe(uri)).await.unwrap().unwrap()
+    within(connection.subscribe(uri)).await.unwrap()
 }
 
 /// Waits until the server reports these subscriptions.
@@ -57,7 +57,7 @@ async fn until_watched(connection: &Connection, expected: &str) {
 
 async fn touch(connection: &Connection, uri: &str) {
     let touching = connection.request("tools/call", params("touch", &json!({ "uri": uri })));
-    within(touching).await.unwrap().unwrap();
+    within(touching).await.unwrap();
 }
 
 /// The URI of the next resource update notification.
@@ -104,7 +104,7 @@ async fn many_wishes_become_few_requests_of_a_modern_server() {
     within(connection.connect()).await.unwrap();
     let uris: Vec<_> = (0..100).map(|number| format!("a:{number:02}")).collect();
     let all = join_all(uris.iter().map(|uri| connection.subscribe(uri)));
-    let mut all: Vec<_> = within(all).await.into_iter().map(|it| it.unwrap().unwrap()).collect();
+    let mut all: Vec<_> = within(all).await.into_iter().map(|it| it.unwrap()).collect();
     let listens = heard(&folder, "subscriptions/listen").len();
     assert!(listens <= 4, "{listens}");
     let last = all.pop().unwrap();
@@ -122,8 +122,8 @@ async fn refused_subscription_returns_the_error() {
         folder.write(file, "");
         let connection = announcing(&folder, options(), generation, &json!({}));
         let good = held(&connection, "a:1").await;
-        let error = within(connection.subscribe("bad:1")).await.unwrap().unwrap_err();
-        assert_eq!(error.code(), -32602, "{generation} {file}");
+        let error = within(connection.subscribe("bad:1")).await.unwrap_err();
+        assert_eq!(error.refusal().unwrap().code(), -32602, "{generation} {file}");
         let other = held(&connection, "a:2").await;
         until_watched(&connection, "a:1 a:2").await;
         drop((good, other));
@@ -139,7 +139,8 @@ async fn legacy_server_without_subscribe_gets_no_request() {
     folder.write("plain", "");
     let connection = announcing(&folder, options(), "legacy", &json!({}));
     connection.set_log_level(LogLevel::Debug);
-    let error = within(connection.subscribe("a:1")).await.unwrap().unwrap_err();
+    let error = within(connection.subscribe("a:1")).await.unwrap_err();
+    let error = error.refusal().unwrap();
     assert_eq!(error.code(), -32601);
     assert!(error.message().contains("resources.subscribe"), "{}", error.message());
     assert!(heard(&folder, "resources/subscribe").is_empty());
@@ -155,7 +156,7 @@ async fn subscriptions_are_renewed_after_a_restart() {
         let connection = announcing(&folder, options(), generation, &restart);
         let (_one, _two) = (held(&connection, "a:1").await, held(&connection, "a:2").await);
         let died = within(connection.request("tools/call", params("die", &json!({})))).await;
-        assert_eq!(died.unwrap_err().kind(), ErrorKind::Exited);
+        assert_eq!(died.unwrap_err().failure().unwrap().kind(), ErrorKind::Exited);
         until_watched(&connection, "a:1 a:2").await;
         let mut notifications = connection.notifications();
         touch(&connection, "a:2").await;
@@ -179,7 +180,8 @@ async fn missing_acknowledgement_blocks_no_subscriber() {
     let folder = Folder::new();
     folder.write("silent", "");
     let connection = announcing(&folder, options(), "modern", &json!({}));
-    let error = within(connection.subscribe("a:1")).await.unwrap().unwrap_err();
+    let error = within(connection.subscribe("a:1")).await.unwrap_err();
+    let error = error.refusal().unwrap();
     assert!(error.message().contains("acknowledge"), "{}", error.message());
     folder.remove("silent");
     held(&connection, "a:1").await;
@@ -260,7 +262,7 @@ async fn the_reference_server_is_subscribed_to() {
     let watching = held(&connection, uri).await;
     let toggle =
         Some(Raw::from_value(&json!({ "name": "toggle-subscriber-updates", "arguments": {} })));
-    within(connection.request("tools/call", toggle)).await.unwrap().unwrap();
+    within(connection.request("tools/call", toggle)).await.unwrap();
     assert_eq!(updated(&mut notifications).await, uri);
     drop(watching);
     within(connection.close()).await;
@@ -269,7 +271,7 @@ async fn the_reference_server_is_subscribed_to() {
 /// Makes the server send the status of a task.
 async fn advance(connection: &Connection, task: &str, status: &str) {
     let arguments = json!({ "task": task, "status": status });
-    within(connection.request("tools/call", params("advance", &arguments))).await.unwrap().unwrap();
+    within(connection.request("tools/call", params("advance", &arguments))).await.unwrap();
 }
 
 #[tokio::test]
@@ -278,14 +280,11 @@ async fn task_is_subscribed_while_a_handle_exists() {
     let connection = announcing(&folder, options(), "modern", &json!({}));
     let mut notifications = connection.notifications();
     let resource = held(&connection, "a:1").await;
-    let task = within(connection.subscribe_to_task(&Requester::default(), "task-1"))
-        .await
-        .unwrap()
-        .unwrap();
+    let task = within(connection.subscribe_to_task(&Requester::default(), "task-1")).await.unwrap();
     assert_eq!(task.id(), "task-1");
     let unknown =
-        within(connection.subscribe_to_task(&Requester::default(), "other")).await.unwrap();
-    assert!(unknown.is_err());
+        within(connection.subscribe_to_task(&Requester::default(), "other")).await.unwrap_err();
+    assert!(unknown.refusal().is_some());
     advance(&connection, "task-1", "working").await;
     advance(&connection, "task-2", "working").await;
     touch(&connection, "a:1").await;
@@ -313,10 +312,8 @@ async fn task_is_subscribed_while_a_handle_exists() {
 async fn a_legacy_server_does_not_speak_of_tasks() {
     let folder = Folder::new();
     let connection = announcing(&folder, options(), "legacy", &json!({}));
-    let refused = within(connection.subscribe_to_task(&Requester::default(), "task-1"))
-        .await
-        .unwrap()
-        .unwrap_err();
-    assert_eq!(refused.code(), -32601);
+    let refused =
+        within(connection.subscribe_to_task(&Requester::default(), "task-1")).await.unwrap_err();
+    assert_eq!(refused.refusal().unwrap().code(), -32601);
     within(connection.close()).await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trunkline::config::{self, Resolver, Secret};
-use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, Status};
+use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, RequestError, Status};
 use trunkline::error::Error;
 use trunkline::message::Raw;
 use trunkline::registry::{Registry, ServerSet};
@@ -63,10 +63,10 @@ impl Host {
         server: &str,
         tool: &str,
         arguments: &Value,
-    ) -> Result<String, Error> {
+    ) -> Result<String, RequestError> {
         let connection = self.servers.get(server).unwrap();
         let params = Raw::from_value(&json!({ "name": tool, "arguments": arguments }));
-        let result = connection.request("tools/call", Some(params)).await?.unwrap();
+        let result = connection.request("tools/call", Some(params)).await?;
         Ok(result.to_value()["content"][0]["text"].as_str().unwrap().to_owned())
     }
 

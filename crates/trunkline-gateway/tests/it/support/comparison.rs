@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use trunkline::connection::Connection;
+use trunkline::connection::{Connection, RequestError};
 use trunkline::message::{Raw, RpcError};
 
 use crate::support::gateway::{Hosted, configuration, connecting};
@@ -188,7 +188,11 @@ fn connection(entry: &Value) -> Connection {
 
 async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<Raw, RpcError> {
     let asked = connection.request(method, Some(Raw::from_value(params)));
-    timeout(LONGEST, asked).await.expect("an answer in time").unwrap()
+    let answer = timeout(LONGEST, asked).await.expect("an answer in time");
+    answer.map_err(|error| match error {
+        RequestError::Refused(error) => error,
+        RequestError::Failed(error) => panic!("{method}: {error}"),
+    })
 }
 
 /// All pages of a list; empty if the server has no such list.

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::list_refresh::InternalRequests;
 use super::subscriptions::{SubscribeOp, Subscriptions};
+use crate::connection::request_error::RequestError;
 use crate::connection::session::{RequestOutcome, Session, closed_error};
 use crate::connection::state::status::ServerDescription;
 use crate::connection::subscription::SubscriptionSubject;
@@ -49,13 +50,13 @@ impl LegacySubscriptions {
         asking: InternalRequests<'_>,
     ) {
         if !self.is_offered {
-            return watched.fail(&Ok(not_offered()));
+            return watched.fail(&not_offered().into());
         }
         while self.running.len() < MAX_RUNNING
             && let Some((subject, errand)) = watched.next_op()
         {
             let SubscriptionSubject::Resource(uri) = &subject else {
-                watched.on_refused(&subject, &Ok(without_tasks()));
+                watched.on_refused(&subject, &without_tasks().into());
                 continue;
             };
             let method = match errand {
@@ -66,7 +67,7 @@ impl LegacySubscriptions {
             let requester = watched.requester(&subject);
             let answer = asking.request_for(requester, session, method, Some(params));
             self.running.push(Box::pin(async move {
-                let answer = answer.await.unwrap_or_else(|_| Err(closed_error()));
+                let answer = answer.await.unwrap_or_else(|_| Err(closed_error().into()));
                 CompletedOp { subject, errand, answer }
             }));
         }
@@ -86,11 +87,11 @@ impl CompletedOp {
     pub(super) fn settle(self, watched: &mut Subscriptions) {
         let Self { subject, errand, answer } = self;
         match (errand, answer) {
-            (SubscribeOp::Subscribe, Ok(Ok(_))) => watched.on_subscribed(&subject),
-            (SubscribeOp::Subscribe, Ok(Err(error))) => watched.on_refused(&subject, &Ok(error)),
+            (SubscribeOp::Subscribe, Ok(_)) => watched.on_subscribed(&subject),
             // The next session subscribes again.
-            (SubscribeOp::Subscribe, Err(error)) if error.kind() == ErrorKind::SessionExpired => {}
-            (SubscribeOp::Subscribe, Err(error)) => watched.on_refused(&subject, &Err(error)),
+            (SubscribeOp::Subscribe, Err(RequestError::Failed(error)))
+                if error.kind() == ErrorKind::SessionExpired => {}
+            (SubscribeOp::Subscribe, Err(error)) => watched.on_refused(&subject, &error),
             (SubscribeOp::Unsubscribe, _) => watched.on_unsubscribed(&subject),
         }
     }

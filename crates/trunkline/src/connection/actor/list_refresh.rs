@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::ServerActor;
 use crate::config::Trust;
 use crate::connection::pagination::{ItemList, NextPage, PageReader, page_params};
+use crate::connection::request_error::RequestError;
 use crate::connection::session::{
     RequestIds, RequestOutcome, Session, SessionRequest, closed_error,
 };
@@ -145,7 +146,7 @@ impl ListRefresh {
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<RequestOutcome> {
         let Some(listing) = &mut self.listing else { return Poll::Pending };
         let answer = std::task::ready!(Pin::new(&mut listing.answer).poll(context));
-        Poll::Ready(answer.unwrap_or_else(|_| Err(closed_error())))
+        Poll::Ready(answer.unwrap_or_else(|_| Err(closed_error().into())))
     }
 
     /// Handles a page. Returns the list when it is complete, or the error.
@@ -156,19 +157,20 @@ impl ListRefresh {
         answer: RequestOutcome,
     ) -> Option<Result<ItemList, Error>> {
         let mut listing = self.listing.take()?;
-        let added = answer.and_then(|page| {
-            match page {
-                Ok(page) => listing.pages.add(&page),
-                // A server without such items need not implement the list method.
-                Err(error) if error.code() == code::METHOD_NOT_FOUND => Ok(NextPage::Done),
-                Err(error) => {
-                    let what = self.kind.as_str();
-                    let said = session.transport().quoted(&error.message());
-                    let message = format!("it did not list its {what}s: {said}");
-                    Err(Error::new(ErrorKind::ProtocolViolation, message))
-                }
+        let added = match answer {
+            Ok(page) => listing.pages.add(&page),
+            // A server without such items need not implement the list method.
+            Err(RequestError::Refused(error)) if error.code() == code::METHOD_NOT_FOUND => {
+                Ok(NextPage::Done)
             }
-        });
+            Err(RequestError::Refused(error)) => {
+                let what = self.kind.as_str();
+                let said = session.transport().quoted(&error.message());
+                let message = format!("it did not list its {what}s: {said}");
+                Err(Error::new(ErrorKind::ProtocolViolation, message))
+            }
+            Err(RequestError::Failed(error)) => Err(error),
+        };
         let result = match added {
             Ok(NextPage::Page(cursor)) => {
                 listing.answer = asking.page(session, self.kind, Some(&cursor));

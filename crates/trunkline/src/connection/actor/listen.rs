@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::backoff::jittered;
 use super::subscriptions::Subscriptions;
 use crate::connection::handler::CancelledRequest;
+use crate::connection::request_error::RequestError;
 use crate::connection::session::{
     RequestOutcome, Session, SessionRequest, closed_error, wait_until,
 };
@@ -148,7 +149,7 @@ impl ListenSubscription {
     pub(super) fn sync(&mut self, watched: &mut Subscriptions) {
         if !self.is_known {
             let message = "the server does not know `subscriptions/listen`";
-            watched.fail(&Ok(RpcError::new(code::METHOD_NOT_FOUND, message)));
+            watched.fail(&RpcError::new(code::METHOD_NOT_FOUND, message).into());
         } else if watched.is_open() {
             let soon = Instant::now() + GATHERING;
             self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
@@ -242,7 +243,7 @@ impl ListenSubscription {
             if acknowledgement.subjects.contains(subject) {
                 watched.on_subscribed(subject);
             } else {
-                watched.on_refused(subject, &Ok(not_honoured()));
+                watched.on_refused(subject, &not_honoured().into());
             }
         }
         next.subjects.retain(|subject| acknowledgement.subjects.contains(subject));
@@ -264,7 +265,7 @@ impl ListenSubscription {
         next.subjects.clear();
         session.settle(next.id);
         let message = "the server did not acknowledge the subscription";
-        watched.on_timeout(&Ok(RpcError::new(code::INTERNAL_ERROR, message)));
+        watched.on_timeout(&RpcError::new(code::INTERNAL_ERROR, message).into());
         self.replace(session, watched, next);
     }
 
@@ -312,10 +313,10 @@ impl ListenSubscription {
         };
         let Some(over) = over else { return };
         match (which, answer) {
-            (ListenSlot::Next, Ok(Err(error))) => {
-                watched.on_timeout(&Ok(error.clone()));
+            (ListenSlot::Next, Err(error @ RequestError::Refused(refusal))) => {
+                watched.on_timeout(error);
                 let is_bare = over.subjects.is_empty();
-                self.is_known = match error.code() {
+                self.is_known = match refusal.code() {
                     code::METHOD_NOT_FOUND => false,
                     code::INVALID_PARAMS => !is_bare,
                     _ => true,
@@ -345,7 +346,9 @@ impl ListenSubscription {
 /// Waits for the outcome of a request; forever if there is none.
 async fn over(standing: &mut Option<ListenRequest>) -> RequestOutcome {
     match standing {
-        Some(standing) => (&mut standing.answer).await.unwrap_or_else(|_| Err(closed_error())),
+        Some(standing) => {
+            (&mut standing.answer).await.unwrap_or_else(|_| Err(closed_error().into()))
+        }
         None => std::future::pending().await,
     }
 }

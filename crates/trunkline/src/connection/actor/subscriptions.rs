@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::oneshot;
 
+use crate::connection::request_error::RequestError;
 use crate::connection::subscription::{
     HoldChange, HoldSender, SubscriptionGuard, SubscriptionSubject,
 };
@@ -23,7 +24,7 @@ const MAX_WATCHED: usize = 20_000;
 const MAX_WATCHED_BYTES: usize = 12 * 1024 * 1024;
 
 /// The result of a subscription request.
-pub(in crate::connection) type SubscribeResult = Result<Result<SubscriptionGuard, RpcError>, Error>;
+pub(in crate::connection) type SubscribeResult = Result<SubscriptionGuard, RequestError>;
 
 /// A subscription request to a legacy server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +114,11 @@ impl Subscriptions {
     ) {
         if subject.name().len() > MAX_URI_BYTES {
             let error = RpcError::new(code::INVALID_PARAMS, "the name is longer than 8 KiB");
-            let _ = reply.send(Ok(Err(error)));
+            let _ = reply.send(Err(error.into()));
             return;
         }
         if !self.entries.contains_key(&subject) && !self.admits(&subject, &requester.principal) {
-            let _ = reply.send(Err(too_many()));
+            let _ = reply.send(Err(too_many().into()));
             return;
         }
         let entry = self.entry(&subject, requester);
@@ -264,7 +265,7 @@ impl Subscriptions {
             bytes > MAX_WATCHED_BYTES
         });
         let excess: Vec<_> = excess.map(|(subject, _)| subject.clone()).collect();
-        excess.iter().for_each(|subject| self.on_refused(subject, &Err(too_many())));
+        excess.iter().for_each(|subject| self.on_refused(subject, &too_many().into()));
     }
 
     /// Marks subscriptions as not requested after a request that got no response.
@@ -287,7 +288,7 @@ impl Subscriptions {
     }
 
     /// Rejects the subscriptions of the last request, with the reason.
-    pub(in crate::connection) fn on_timeout(&mut self, why: &Result<RpcError, Error>) {
+    pub(in crate::connection) fn on_timeout(&mut self, why: &RequestError) {
         self.refuse_all(why, |entry| entry.stage == SubscriptionState::Asked);
     }
 
@@ -302,11 +303,11 @@ impl Subscriptions {
     pub(in crate::connection) fn on_refused(
         &mut self,
         subject: &SubscriptionSubject,
-        why: &Result<RpcError, Error>,
+        why: &RequestError,
     ) {
         let Some(entry) = self.entries.get_mut(subject) else { return };
         for reply in entry.waiting.drain(..) {
-            let _ = reply.send(why.clone().map(Err));
+            let _ = reply.send(Err(why.clone()));
         }
         // Holders keep it: the next session requests it again.
         entry.stage = SubscriptionState::Refused;
@@ -327,15 +328,11 @@ impl Subscriptions {
     }
 
     /// Fails all pending subscribers: the server does not support subscriptions.
-    pub(in crate::connection) fn fail(&mut self, why: &Result<RpcError, Error>) {
+    pub(in crate::connection) fn fail(&mut self, why: &RequestError) {
         self.refuse_all(why, |entry| !entry.waiting.is_empty());
     }
 
-    fn refuse_all(
-        &mut self,
-        why: &Result<RpcError, Error>,
-        is_meant: impl Fn(&SubscriptionEntry) -> bool,
-    ) {
+    fn refuse_all(&mut self, why: &RequestError, is_meant: impl Fn(&SubscriptionEntry) -> bool) {
         let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
         let subjects: Vec<_> = meant.map(|(subject, _)| subject.clone()).collect();
         subjects.iter().for_each(|subject| self.on_refused(subject, why));
@@ -348,7 +345,7 @@ impl Subscriptions {
             entry.holders += 1;
             let (subject, holds) = (subject.clone(), self.holds.clone());
             // If the subscriber is gone, the dropped guard releases the hold.
-            let _ = reply.send(Ok(Ok(SubscriptionGuard { subject, holds })));
+            let _ = reply.send(Ok(SubscriptionGuard { subject, holds }));
         }
         if entry.holders == 0 {
             self.open.insert(subject.clone());

@@ -6,6 +6,7 @@ use super::ServerConnector;
 use crate::config::Transport;
 use crate::connection::client_meta::{initialize_params, lists_legacy, lists_modern};
 use crate::connection::pagination::{ItemList, NextPage, PageReader, page_params};
+use crate::connection::request_error::RequestError;
 use crate::connection::session::Session;
 use crate::connection::state::status::ServerDescription;
 use crate::error::{Error, ErrorKind};
@@ -39,29 +40,33 @@ impl ServerConnector<'_> {
     pub(super) async fn probe(&self, session: &mut Session, bound: Instant) -> ProbeOutcome {
         session.set_version(ProtocolVersion::MODERN);
         let mut answer = self.request(session, "server/discover", None, bound).await;
-        if matches!(&answer, Ok(Err(error)) if requires_modern(error)) {
+        if matches!(&answer, Err(RequestError::Refused(error)) if requires_modern(error)) {
             // It lists the very version of the request: it may accept it now.
             answer = self.request(session, "server/discover", None, bound).await;
         }
         match answer {
-            Ok(Ok(result)) => match parse_discovery(&result) {
+            Ok(result) => match parse_discovery(&result) {
                 Some(described) => ProbeOutcome::Modern(described),
                 // Some servers respond to every method.
                 None => ProbeOutcome::Legacy,
             },
-            Ok(Err(_)) => ProbeOutcome::Legacy,
-            Err(error) if error.kind() == ErrorKind::ShuttingDown => ProbeOutcome::Hopeless(error),
-            Err(error) => match (error.kind(), &self.server.transport) {
-                (ErrorKind::TimedOut, Transport::Stdio(_)) => ProbeOutcome::Silent,
-                (_, Transport::Stdio(_)) => ProbeOutcome::Spoiled(error),
-                // A server that is busy, or leads back here, is not one that does not understand.
-                (ErrorKind::HttpStatus(429 | 502..=504 | 508), _) => ProbeOutcome::Hopeless(error),
-                (
-                    ErrorKind::HttpStatus(_) | ErrorKind::TimedOut | ErrorKind::ProtocolViolation,
-                    _,
-                ) => ProbeOutcome::Legacy,
-                _ => ProbeOutcome::Hopeless(error),
-            },
+            Err(RequestError::Refused(_)) => ProbeOutcome::Legacy,
+            Err(RequestError::Failed(error)) => self.failed_probe(error),
+        }
+    }
+
+    /// The outcome of a `server/discover` without a response.
+    fn failed_probe(&self, error: Error) -> ProbeOutcome {
+        match (error.kind(), &self.server.transport) {
+            (ErrorKind::ShuttingDown, _) => ProbeOutcome::Hopeless(error),
+            (ErrorKind::TimedOut, Transport::Stdio(_)) => ProbeOutcome::Silent,
+            (_, Transport::Stdio(_)) => ProbeOutcome::Spoiled(error),
+            // A server that is busy, or leads back here, is not one that does not understand.
+            (ErrorKind::HttpStatus(429 | 502..=504 | 508), _) => ProbeOutcome::Hopeless(error),
+            (ErrorKind::HttpStatus(_) | ErrorKind::TimedOut | ErrorKind::ProtocolViolation, _) => {
+                ProbeOutcome::Legacy
+            }
+            _ => ProbeOutcome::Hopeless(error),
         }
     }
 
@@ -72,13 +77,15 @@ impl ServerConnector<'_> {
     ) -> Result<InitializeOutcome, Error> {
         session.set_version(ProtocolVersion::LATEST_LEGACY);
         let params = Some(initialize_params(&self.options.capabilities()));
-        let answer = self.request(session, "initialize", params, deadline).await?;
-        let result = match answer {
+        let result = match self.request(session, "initialize", params, deadline).await {
             Ok(result) => result,
-            Err(error) if error.code() == code::UNSUPPORTED_PROTOCOL_VERSION => {
+            Err(RequestError::Failed(error)) => return Err(error),
+            Err(RequestError::Refused(error))
+                if error.code() == code::UNSUPPORTED_PROTOCOL_VERSION =>
+            {
                 return Ok(InitializeOutcome::WantsModern);
             }
-            Err(error) => {
+            Err(RequestError::Refused(error)) => {
                 let said = session.transport().quoted(&error.message());
                 let message = format!("it refused to be initialised: {said}");
                 return Err(Error::new(ErrorKind::ProtocolViolation, message));
@@ -113,11 +120,14 @@ impl ServerConnector<'_> {
             PageReader::new(ItemKind::Tool, session.sends_param_headers()).of(self.server.trust);
         let mut params = None;
         loop {
-            let page = match self.request(session, "tools/list", params, deadline).await? {
+            let page = match self.request(session, "tools/list", params, deadline).await {
                 Ok(page) => page,
+                Err(RequestError::Failed(error)) => return Err(error),
                 // A server without tools need not implement the list method.
-                Err(error) if error.code() == code::METHOD_NOT_FOUND => break,
-                Err(error) => {
+                Err(RequestError::Refused(error)) if error.code() == code::METHOD_NOT_FOUND => {
+                    break;
+                }
+                Err(RequestError::Refused(error)) => {
                     let said = session.transport().quoted(&error.message());
                     let message = format!("it did not list its tools: {said}");
                     return Err(Error::new(ErrorKind::ProtocolViolation, message));

@@ -7,7 +7,7 @@ use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 
 use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
-use crate::message::{Id, Request, Response};
+use crate::message::{Id, Request, Response, RpcError};
 
 /// A response, and the session that it belongs to.
 type SessionResponse = (u64, Response);
@@ -34,8 +34,7 @@ impl<'a> InputResponses<'a> {
         self.open.push((id.clone(), end));
         let answer: BoxFuture<'a, SessionResponse> = Box::pin(async move {
             let answer = answer_within(bound, handler, ServerRequest { method, params }).await;
-            let outcome = answer.unwrap_or_else(|late| Err(late.into()));
-            (session, Response { id, outcome })
+            (session, Response { id, outcome: answer.map_err(RpcError::from) })
         });
         self.thinking.get_or_insert_default().push(Abortable::new(answer, ended));
     }

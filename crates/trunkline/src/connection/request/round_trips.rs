@@ -6,8 +6,9 @@ use tokio::time::Instant;
 use super::{InputRequired, OutgoingRequest, TimeBudget};
 use crate::connection::Connection;
 use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
+use crate::connection::request_error::RequestError;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Raw, RpcError};
+use crate::message::Raw;
 use crate::protocol::ProtocolVersion;
 
 /// Limit on rounds of one request.
@@ -27,10 +28,10 @@ pub(crate) struct RoundTrips<'c> {
     is_again: bool,
 }
 
-/// The outcome of a round.
+/// The outcome of a round without an error.
 pub(crate) enum RoundOutcome {
-    /// The final response.
-    Last(Result<Raw, RpcError>),
+    /// The final result.
+    Last(Raw),
     /// Another round is needed.
     Another,
 }
@@ -43,11 +44,11 @@ impl Connection {
         &self,
         ask: OutgoingRequest,
         handler: &dyn CallHandler,
-    ) -> Result<Result<Raw, RpcError>, Error> {
+    ) -> Result<Raw, RequestError> {
         let mut round_trips = RoundTrips::begin(self, ask, handler);
         loop {
-            if let RoundOutcome::Last(answer) = round_trips.round().await? {
-                return Ok(answer);
+            if let RoundOutcome::Last(result) = round_trips.round().await? {
+                return Ok(result);
             }
         }
     }
@@ -69,16 +70,17 @@ impl<'c> RoundTrips<'c> {
     }
 
     /// Performs a round.
-    pub(crate) async fn round(&mut self) -> Result<RoundOutcome, Error> {
+    pub(crate) async fn round(&mut self) -> Result<RoundOutcome, RequestError> {
         let (connection, handler) = (self.connection, self.handler);
         let answer = connection.request_once(&self.ask, &mut self.budget, Some(handler)).await;
         if !self.is_again && connection.is_worth_retry(&self.ask, &answer).await {
             self.is_again = true;
             return Ok(RoundOutcome::Another);
         }
-        match answer? {
-            Ok(result) if self.is_input_required(&result)? => self.resolve_inputs(&result).await,
-            answer => Ok(RoundOutcome::Last(answer)),
+        let result = answer?;
+        match self.is_input_required(&result)? {
+            true => self.resolve_inputs(&result).await,
+            false => Ok(RoundOutcome::Last(result)),
         }
     }
 
@@ -96,22 +98,21 @@ impl<'c> RoundTrips<'c> {
     }
 
     /// Collects the input responses for the next round, or returns the refusal of the handler.
-    async fn resolve_inputs(&mut self, result: &Raw) -> Result<RoundOutcome, Error> {
+    async fn resolve_inputs(&mut self, result: &Raw) -> Result<RoundOutcome, RequestError> {
         self.rounds += 1;
         if self.rounds >= MAX_ROUNDS {
             let message = format!("it asked for more {MAX_ROUNDS} times and did not answer");
-            return Err(self.protocol_violation(&message));
+            return Err(self.protocol_violation(&message).into());
         }
         let [questions, state] = result.get_all(["inputRequests", "requestState"]);
         let mut answers = Raw::empty_object();
         for (key, question) in questions.map(|questions| questions.members()).unwrap_or_default() {
-            match self.answer(&question).await? {
-                Ok(answer) => answers = answers.with(&key, &answer),
-                Err(refusal) => {
-                    self.handler.on_request_declined(&refusal);
-                    return Ok(RoundOutcome::Last(Err(refusal)));
+            let answer = self.answer(&question).await.inspect_err(|error| {
+                if let RequestError::Refused(refusal) = error {
+                    self.handler.on_request_declined(refusal);
                 }
-            }
+            });
+            answers = answers.with(&key, &answer?);
         }
         let params = self.first.clone().unwrap_or_else(Raw::empty_object);
         let mut params = params.with("inputResponses", &answers);
@@ -124,7 +125,7 @@ impl<'c> RoundTrips<'c> {
     }
 
     /// Runs the handler for an input request.
-    async fn answer(&mut self, question: &Raw) -> Result<Result<Raw, RpcError>, Error> {
+    async fn answer(&mut self, question: &Raw) -> Result<Raw, RequestError> {
         let [method, params] = question.get_all(["method", "params"]);
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
         let question = ServerRequest { method: method.into(), params };
@@ -134,7 +135,8 @@ impl<'c> RoundTrips<'c> {
         let begin = Instant::now();
         let answer = answer_within(bound, self.handler, question).await;
         self.budget.questions = self.budget.questions.saturating_sub(begin.elapsed());
-        answer.map_err(|late| Error::from(late).of(&server.name))
+        let of_server = |error: Error| error.of(&server.name);
+        answer.map_err(|error| RequestError::from(error).map_failure(of_server))
     }
 
     fn protocol_violation(&self, message: &str) -> Error {

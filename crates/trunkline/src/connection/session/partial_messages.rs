@@ -20,9 +20,9 @@ pub(super) fn whole_or_cuttable(
     match outcome {
         Ok(result) if result.missing() > 0 && !is_cuttable => {
             let message = "the answer is longer than 16 MiB";
-            Err(Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once"))
+            Err(Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once").into())
         }
-        outcome => Ok(outcome),
+        outcome => outcome.map_err(Into::into),
     }
 }
 

@@ -49,13 +49,16 @@ impl CallEnd {
     /// The end of a call with this outcome. After a broken connection, or a result that creates a
     /// task, the server still works on the call.
     pub(super) fn with(answer: &RequestOutcome, era: Era) -> Self {
-        match answer.as_ref().map_err(Error::kind) {
-            Err(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
-            Ok(Ok(result)) => match created_task(result, era) {
-                Some(task) => task_id(&task).map_or(Self::GivenUp, Self::Task),
-                None => Self::Answered,
+        let error = match answer {
+            Ok(result) => match created_task(result, era) {
+                Some(task) => return task_id(&task).map_or(Self::GivenUp, Self::Task),
+                None => return Self::Answered,
             },
-            Ok(Err(_)) | Err(_) => Self::Answered,
+            Err(error) => error,
+        };
+        match error.failure().map(Error::kind) {
+            Some(ErrorKind::Broken | ErrorKind::TimedOut | ErrorKind::TooLarge) => Self::GivenUp,
+            _ => Self::Answered,
         }
     }
 }
@@ -276,9 +279,9 @@ mod tests {
     #[test]
     fn a_call_that_goes_on_after_its_answer_is_not_over() {
         let result =
-            |kind: &str| Ok(Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind))));
-        let error = |kind| Err(Error::new(kind, "x"));
-        let raw = |text: &str| Ok(Ok(Raw::from_text(text).unwrap()));
+            |kind: &str| Ok(Raw::empty_object().with("resultType", &Raw::from_string(kind)));
+        let error = |kind| Err(Error::new(kind, "x").into());
+        let raw = |text: &str| Ok(Raw::from_text(text).unwrap());
         let task = || CallEnd::Task("7".into());
         for (answer, era, end) in [
             (result("complete"), Era::Modern, CallEnd::Answered),

@@ -175,7 +175,7 @@ impl PendingRequests {
         self.standing = 0;
         self.share = FairShare::new(MAX_PENDING_CALLS);
         for (_, waiting) in self.waiting.drain() {
-            let _ = waiting.reply.send(Err(error.clone()));
+            let _ = waiting.reply.send(Err(error.clone().into()));
         }
     }
 

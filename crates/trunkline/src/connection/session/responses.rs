@@ -6,6 +6,7 @@ use tracing::debug;
 use super::partial_messages::whole_or_cuttable;
 use super::past_calls::CallEnd;
 use super::{RequestOutcome, Session, SessionEvent};
+use crate::connection::request_error::RequestError;
 use crate::error::Error;
 use crate::message::{Response, RpcError};
 
@@ -14,7 +15,7 @@ impl Session {
     pub(super) fn on_empty_reply(&mut self, id: u64, error: Error) -> Option<SessionEvent> {
         let is_alone = self.pending.len() <= 1 && self.pending.contains(id);
         if !self.empty_replies.is_last(is_alone) {
-            self.answer(id, Err(error));
+            self.answer(id, Err(error.into()));
             return None;
         }
         self.unsaid = Some((Some(id), error));
@@ -55,8 +56,8 @@ impl Session {
 /// How a request ended, for the log.
 fn outcome_name(outcome: &RequestOutcome) -> &'static str {
     match outcome {
-        Ok(Ok(_)) => "result",
-        Ok(Err(_)) => "error response",
-        Err(_) => "no response",
+        Ok(_) => "result",
+        Err(RequestError::Refused(_)) => "error response",
+        Err(RequestError::Failed(_)) => "no response",
     }
 }

@@ -82,7 +82,7 @@ impl UnboundRequests {
         Ok(self.answering.spawn(async move {
             let answer = answer_within(bound, &*handler, ServerRequest { method, params });
             let outcome = match AssertUnwindSafe(answer).catch_unwind().await {
-                Ok(outcome) => outcome.unwrap_or_else(|late| Err(late.into())),
+                Ok(outcome) => outcome.map_err(RpcError::from),
                 Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "answering this panicked")),
             };
             Response { id, outcome }
@@ -102,7 +102,7 @@ impl Session {
         let ours = request.id.as_number().filter(|id| self.pending.contains(*id));
         if let Some(id) = ours.filter(|_| is_ours(&request.method)) {
             let message = "it repeats what it is sent, which no MCP server does";
-            self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, message)));
+            self.answer(id, Err(Error::new(ErrorKind::ProtocolViolation, message).into()));
             return None;
         }
         if self.version.era() == Era::Modern && self.transport.cancels_by_closing() {

@@ -39,7 +39,7 @@ async fn directly(host: &Host, tool: &str, arguments: &Value) -> Raw {
     let entry = view.route(ItemKind::Tool, tool).unwrap();
     let connection = host.servers().get(entry.server().name.as_str()).unwrap();
     let params = Raw::from_value(&json!({ "name": entry.name(), "arguments": arguments }));
-    within(connection.request("tools/call", Some(params))).await.unwrap().unwrap()
+    within(connection.request("tools/call", Some(params))).await.unwrap()
 }
 
 /// CALL-4: results equal those of the servers, byte for byte.

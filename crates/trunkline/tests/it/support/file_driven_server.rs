@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{
     CallHandler, ChildOptions, Connection, ConnectionOptions, HandlerFuture, HttpOptions,
-    OutgoingRequest, ServerRequest, State, Status,
+    OutgoingRequest, RequestError, ServerRequest, State, Status,
 };
 use trunkline::message::{Notification, Raw, RpcError};
 use trunkline_testkit::peers;
@@ -124,7 +124,7 @@ pub(crate) fn params(tool: &str, arguments: &Value) -> Option<Raw> {
 /// Calls a tool and returns the text of its result.
 pub(crate) async fn call(connection: &Connection, tool: &str) -> String {
     let answer = connection.request("tools/call", params(tool, &json!({})));
-    text_of(&within(answer).await.unwrap().unwrap())
+    text_of(&within(answer).await.unwrap())
 }
 
 pub(crate) fn text_of(result: &Raw) -> String {
@@ -184,7 +184,7 @@ pub(crate) async fn converse(
     connection: &Connection,
     tool: &str,
     caller: &dyn CallHandler,
-) -> Result<Raw, RpcError> {
+) -> Result<Raw, RequestError> {
     let ask = OutgoingRequest::new("tools/call", params(tool, &json!({})));
-    within(connection.request_with(ask, caller)).await.unwrap()
+    within(connection.request_with(ask, caller)).await
 }

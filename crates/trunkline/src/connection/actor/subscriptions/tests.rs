@@ -39,7 +39,7 @@ impl Table {
 }
 
 fn held(mut given: oneshot::Receiver<SubscribeResult>) -> ResourceSubscription {
-    ResourceSubscription(given.try_recv().unwrap().unwrap().unwrap())
+    ResourceSubscription(given.try_recv().unwrap().unwrap())
 }
 
 fn subscribe(uri: &str) -> Option<(String, SubscribeOp)> {
@@ -114,7 +114,7 @@ fn held_subscriptions_are_renewed_in_every_session() {
     table.watched.begin();
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
     let no = RpcError::new(code::INVALID_PARAMS, "no");
-    table.watched.on_refused(&SubscriptionSubject::resource("a"), &Ok(no));
+    table.watched.on_refused(&SubscriptionSubject::resource("a"), &no.into());
     assert!(!table.watched.is_empty(), "it is held");
     drop(a);
     assert_eq!(table.errand(), None);
@@ -129,7 +129,7 @@ fn held_subscriptions_are_sent_once_the_server_is_ready() {
         SubscriptionGuard::begin(SubscriptionSubject::resource("a"), Requester::default(), &holds)
     });
     table.settle();
-    table.watched.fail(&Err(too_many()));
+    table.watched.fail(&too_many().into());
     table.watched.begin();
     assert_eq!((table.errand(), table.errand()), (subscribe("a"), None));
     table.watched.on_subscribed(&SubscriptionSubject::resource("a"));
@@ -144,12 +144,12 @@ fn refusal_reaches_waiting_subscribers() {
     table.errand();
     table.watched.on_refused(
         &SubscriptionSubject::resource("a"),
-        &Ok(RpcError::new(code::INVALID_PARAMS, "no")),
+        &RpcError::new(code::INVALID_PARAMS, "no").into(),
     );
-    assert_eq!(given.try_recv().unwrap().unwrap().unwrap_err().message(), "no");
+    assert_eq!(given.try_recv().unwrap().unwrap_err().refusal().unwrap().message(), "no");
     let mut given = table.want("b");
-    table.watched.fail(&Err(too_many()));
-    assert_eq!(given.try_recv().unwrap().unwrap_err().kind(), ErrorKind::Busy);
+    table.watched.fail(&too_many().into());
+    assert_eq!(given.try_recv().unwrap().unwrap_err().failure().unwrap().kind(), ErrorKind::Busy);
     assert!(table.watched.is_empty());
 }
 
@@ -176,7 +176,7 @@ fn snapshot_lists_current_subscriptions() {
     table.watched.on_listen_ended();
     assert!(table.watched.is_open());
     assert_eq!(all(&mut table), "b");
-    table.watched.on_timeout(&Ok(RpcError::new(code::INVALID_PARAMS, "no")));
+    table.watched.on_timeout(&RpcError::new(code::INVALID_PARAMS, "no").into());
     assert_eq!(all(&mut table), "", "it is held, and not asked for again");
     let _again = table.want("b");
     assert_eq!(all(&mut table), "b");
@@ -187,10 +187,11 @@ fn only_so_many_are_watched() {
     let mut table = Table::new();
     let given: Vec<_> = (0..MAX_WATCHED / 2).map(|at| table.want(&at.to_string())).collect();
     let mut too_long = table.want(&"x".repeat(MAX_URI_BYTES + 1));
-    assert!(too_long.try_recv().unwrap().unwrap().is_err());
+    assert!(too_long.try_recv().unwrap().unwrap_err().refusal().is_some());
     let mut one_more = table.want("more");
     let busy = one_more.try_recv().unwrap().unwrap_err();
-    assert!(busy.kind() == ErrorKind::Busy && busy.kind().is_retryable(), "{busy}");
+    let kind = busy.failure().unwrap().kind();
+    assert!(kind == ErrorKind::Busy && kind.is_retryable(), "{busy}");
     let other = bearer("bob");
     let mut of_other = table.want_for(&other, "others");
     assert!(of_other.try_recv().is_err(), "another principal gets in");
@@ -210,7 +211,9 @@ fn only_so_many_bytes_are_watched() {
     let uri = |at: usize| format!("{at:0>8000}");
     let mut given: Vec<_> = (0..3000).map(|at| table.want(&uri(at))).collect();
     let refused = given.iter_mut().filter_map(|it| it.try_recv().ok());
-    assert!(refused.map(|it| it.unwrap_err()).all(|it| it.kind() == ErrorKind::Busy));
+    assert!(
+        refused.map(|it| it.unwrap_err()).all(|it| it.failure().unwrap().kind() == ErrorKind::Busy)
+    );
     let bytes = |table: &mut Table| -> usize {
         table.watched.all().iter().map(|subject| subject.name().len()).sum()
     };
