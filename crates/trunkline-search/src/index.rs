@@ -39,11 +39,11 @@ pub(crate) type Slot = u32;
 pub struct Index {
     pub(crate) options: Options,
     pub(crate) vocabulary: Vocabulary,
-    /// By term.
+    /// By term; those of a term are sorted by slot.
     pub(crate) postings: Vec<Arc<Vec<Occurrence>>>,
     /// By slot; `None` is free.
     pub(crate) entries: Vec<Option<Arc<Entry>>>,
-    /// Number of the server by slot, beside the entries: a search reads all of them.
+    /// Number of the server by slot.
     pub(crate) server_of: Vec<u32>,
     free: Vec<Slot>,
     /// By number, also of servers that are gone.
@@ -122,6 +122,21 @@ impl Index {
         self.server_ids.get(name).copied()
     }
 
+    /// The places of all documents, in ascending order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        (0..).zip(&self.entries).filter_map(|(slot, entry)| entry.is_some().then_some(slot))
+    }
+
+    /// The places of the documents of a server, in no particular order.
+    pub(crate) fn slots_of(&self, server: &str) -> &[Slot] {
+        self.server_id(server).map_or(&[], |id| &self.servers[id as usize])
+    }
+
+    /// The document at a place.
+    pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.entries[slot as usize].as_deref()
+    }
+
     /// The documents, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().flatten().map(|entry| &**entry)
@@ -180,7 +195,12 @@ impl Index {
         let weights = self.weights(document);
         let mut terms = Vec::with_capacity(weights.len());
         for (term, weight) in weights {
-            Arc::make_mut(&mut self.postings[term as usize]).push(Occurrence { slot, weight });
+            let postings = Arc::make_mut(&mut self.postings[term as usize]);
+            let place = match postings.last() {
+                Some(last) if last.slot > slot => postings.partition_point(|it| it.slot < slot),
+                _ => postings.len(),
+            };
+            postings.insert(place, Occurrence { slot, weight });
             terms.push(term);
         }
         self.entries[slot as usize] = Some(Arc::new(Entry {

@@ -14,6 +14,8 @@ mod vocabulary;
 mod index;
 mod visible;
 mod query;
+mod sums;
+mod scores;
 mod search;
 mod explain;
 pub mod flat;
