@@ -11,6 +11,7 @@ mod document;
 mod vectors;
 mod options;
 mod vocabulary;
+mod reader;
 mod index;
 mod visible;
 mod query;

@@ -69,25 +69,67 @@ impl QueryVector {
     }
 }
 
-/// The vector of a document: the weighted sum of those of its fields.
-pub(crate) fn document_vector(document: &Document) -> DocumentVector {
-    let Some(table) = WordTable::load() else { return DocumentVector::default() };
-    let mut fields = vec![vec![0.0; DIMENSIONS]; Field::COUNT];
-    document.for_each_text(|field, text| {
-        if FIELD_WEIGHTS[field as usize] > 0.0 {
-            table.add_text(text, &mut fields[field as usize]);
+/// Rows of the table for a word: its own, or those of its pieces.
+pub(crate) type WordRows = Box<[usize]>;
+
+/// Makes the vectors of documents: the weighted sums of those of their fields.
+pub(crate) struct VectorBuilder {
+    table: Option<WordTable>,
+    fields: Vec<[f32; DIMENSIONS]>,
+}
+
+impl VectorBuilder {
+    pub(crate) fn new() -> Self {
+        Self { table: WordTable::load(), fields: vec![[0.0; DIMENSIONS]; Field::COUNT] }
+    }
+
+    /// The rows of a word that is no stop word.
+    pub(crate) fn rows(&self, word: &str) -> WordRows {
+        let mut rows = Vec::new();
+        if let Some(table) = &self.table {
+            table.for_each_row(word, |row| rows.push(row));
         }
-    });
-    let mut sum = [0.0; DIMENSIONS];
-    for (field, weight) in fields.iter_mut().zip(FIELD_WEIGHTS) {
-        normalise(field);
-        for (total, component) in sum.iter_mut().zip(field) {
-            *total += weight * *component;
+        rows.into()
+    }
+
+    pub(crate) fn add(&mut self, field: Field, rows: &WordRows) {
+        let Some(table) = self.table.filter(|_| FIELD_WEIGHTS[field as usize] > 0.0) else {
+            return;
+        };
+        for row in rows {
+            table.add_row(*row, &mut self.fields[field as usize]);
         }
     }
-    // The conversion saturates, and a component beyond a quarter is rare.
-    let to_byte = |component: f32| (component * DOCUMENT_SCALE).round() as i8;
-    normalise(&mut sum).then(|| sum.map(to_byte))
+
+    /// The vector of the words that were added, and none of them remains.
+    pub(crate) fn finish(&mut self) -> DocumentVector {
+        let mut sum = [0.0; DIMENSIONS];
+        for (field, weight) in self.fields.iter_mut().zip(FIELD_WEIGHTS) {
+            if normalise(field) {
+                for (total, component) in sum.iter_mut().zip(&*field) {
+                    *total += weight * component;
+                }
+                field.fill(0.0);
+            }
+        }
+        // The conversion saturates, and a component beyond a quarter is rare.
+        let to_byte = |component: f32| (component * DOCUMENT_SCALE).round() as i8;
+        normalise(&mut sum).then(|| sum.map(to_byte))
+    }
+}
+
+/// The vector of a document.
+pub(crate) fn document_vector(document: &Document) -> DocumentVector {
+    let mut builder = VectorBuilder::new();
+    document.for_each_text(|field, text| {
+        for_each_word(text, |word| {
+            if !is_stop_word(word) {
+                let rows = builder.rows(word);
+                builder.add(field, &rows);
+            }
+        });
+    });
+    builder.finish()
 }
 
 /// Written so that the compiler multiplies eight components at once on any x86-64 processor.
@@ -172,15 +214,15 @@ impl WordTable {
     fn add_text(&self, text: &str, sum: &mut [f32]) {
         for_each_word(text, |word| {
             if !is_stop_word(word) {
-                self.add_word(word, sum);
+                self.for_each_row(word, |row| self.add_row(row, sum));
             }
         });
     }
 
-    /// Adds the row of a word, or those of the longest pieces that it is made of.
-    fn add_word(&self, word: &str, sum: &mut [f32]) {
+    /// Calls a function with the row of a word, or those of the longest pieces that it is made of.
+    fn for_each_row(&self, word: &str, mut visit: impl FnMut(usize)) {
         if let Some(row) = self.find(word.as_bytes()) {
-            self.add_row(row, sum);
+            visit(row);
             return;
         }
         let mut rest = word.as_bytes();
@@ -194,7 +236,7 @@ impl WordTable {
                 self.find(&piece).map(|row| (row, length))
             };
             let Some((row, length)) = (1..=rest.len()).rev().find_map(&mut find) else { return };
-            self.add_row(row, sum);
+            visit(row);
             rest = &rest[length..];
             prefix = INNER;
         }
