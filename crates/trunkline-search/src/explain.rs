@@ -49,8 +49,7 @@ impl Index {
         document: &Document,
         visible: Option<&Visible>,
     ) -> Explanation {
-        let scope = visible.map_or(Scope::All(self.len()), Scope::Some);
-        let terms = query_terms(self, scope, text).into_iter();
+        let terms = query_terms(Scope::new(self, visible), text).into_iter();
         let mut terms: Vec<TermContribution> = terms
             .filter_map(|term| {
                 self.contribution(self.vocabulary.text(term.term), term.weight, document)

@@ -5,12 +5,13 @@
 //! so that a change of one server touches only the terms of that server, and a query multiplies
 //! and adds once per posting.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::document::{Document, Field};
+use crate::document::Document;
 use crate::options::Options;
-use crate::vectors::{DocumentVector, document_vector};
+use crate::reader::{DocumentReader, ReadDocument};
+use crate::vectors::DocumentVector;
 use crate::vocabulary::{TermId, Vocabulary};
 
 /// Place of a document.
@@ -38,17 +39,17 @@ pub(crate) type Slot = u32;
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     pub(crate) options: Options,
-    pub(crate) vocabulary: Vocabulary,
-    /// By term.
+    pub(crate) vocabulary: Arc<Vocabulary>,
+    /// By term; those of a term are sorted by slot.
     pub(crate) postings: Vec<Arc<Vec<Occurrence>>>,
     /// By slot; `None` is free.
     pub(crate) entries: Vec<Option<Arc<Entry>>>,
-    /// Number of the server by slot, beside the entries: a search reads all of them.
+    /// Number of the server by slot.
     pub(crate) server_of: Vec<u32>,
     free: Vec<Slot>,
     /// By number, also of servers that are gone.
-    servers: Vec<Vec<Slot>>,
-    server_ids: BTreeMap<Arc<str>, u32>,
+    servers: Vec<Arc<Vec<Slot>>>,
+    server_ids: Arc<BTreeMap<Arc<str>, u32>>,
 }
 
 /// A term in a document.
@@ -96,9 +97,7 @@ impl Index {
     /// Indexes documents with other parameters.
     pub fn with_options(options: Options, documents: impl IntoIterator<Item = Document>) -> Self {
         let mut index = Self { options, ..Self::default() };
-        for document in documents {
-            index.insert(&document);
-        }
+        index.add(documents);
         index
     }
 
@@ -120,6 +119,21 @@ impl Index {
     /// Number of a server.
     pub(crate) fn server_id(&self, name: &str) -> Option<u32> {
         self.server_ids.get(name).copied()
+    }
+
+    /// The places of all documents, in ascending order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        (0..).zip(&self.entries).filter_map(|(slot, entry)| entry.is_some().then_some(slot))
+    }
+
+    /// The places of the documents of a server, in no particular order.
+    pub(crate) fn slots_of(&self, server: &str) -> &[Slot] {
+        self.server_id(server).map_or(&[], |id| &self.servers[id as usize])
+    }
+
+    /// The document at a place.
+    pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.entries[slot as usize].as_deref()
     }
 
     /// The documents, in no particular order.
@@ -144,9 +158,7 @@ impl Index {
     /// ```
     pub fn replace_server(&mut self, server: &str, documents: impl IntoIterator<Item = Document>) {
         self.remove_server(server);
-        for document in documents {
-            self.insert(&document);
-        }
+        self.add(documents);
     }
 
     /// Removes all documents of a server.
@@ -154,7 +166,7 @@ impl Index {
         let Some(id) = self.server_id(server) else { return };
         let slots = std::mem::take(&mut self.servers[id as usize]);
         let mut terms = Vec::new();
-        for slot in &slots {
+        for slot in slots.iter() {
             if let Some(entry) = self.entries[*slot as usize].take() {
                 terms.extend_from_slice(&entry.terms);
             }
@@ -166,60 +178,68 @@ impl Index {
             let postings = Arc::make_mut(&mut self.postings[term as usize]);
             postings.retain(|posting| entries[posting.slot as usize].is_some());
         }
-        self.free.extend(slots);
+        self.free.extend(slots.iter());
     }
 
-    fn insert(&mut self, document: &Document) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            self.server_of.push(0);
-            Slot::try_from(self.entries.len() - 1).unwrap_or(Slot::MAX)
-        });
+    fn add(&mut self, documents: impl IntoIterator<Item = Document>) {
+        let mut vocabulary = std::mem::take(&mut self.vocabulary);
+        let mut reader = DocumentReader::new(&mut vocabulary);
+        for document in documents {
+            let read = reader.read(&document);
+            self.insert(&document, read);
+        }
+        self.vocabulary = vocabulary;
+    }
+
+    fn insert(&mut self, document: &Document, read: ReadDocument) {
+        let slot = self.free_slot();
         let (server, server_id) = self.register_server(&document.server, slot);
         self.server_of[slot as usize] = server_id;
-        let weights = self.weights(document);
-        let mut terms = Vec::with_capacity(weights.len());
-        for (term, weight) in weights {
-            Arc::make_mut(&mut self.postings[term as usize]).push(Occurrence { slot, weight });
-            terms.push(term);
+        let weights = self.options.field_weights(&read.lengths);
+        for (term, counts) in &read.terms {
+            let weight = self.options.saturate(counts, &weights);
+            self.insert_posting(*term, Occurrence { slot, weight });
         }
         self.entries[slot as usize] = Some(Arc::new(Entry {
             key: document.key.as_str().into(),
             server,
             name: document.name.as_str().into(),
-            terms: terms.into(),
-            vector: document_vector(document),
+            terms: read.terms.into_iter().map(|(term, _)| term).collect(),
+            vector: read.vector,
         }));
+    }
+
+    fn free_slot(&mut self) -> Slot {
+        self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.server_of.push(0);
+            Slot::try_from(self.entries.len() - 1).unwrap_or(Slot::MAX)
+        })
+    }
+
+    fn insert_posting(&mut self, term: TermId, posting: Occurrence) {
+        if self.postings.len() <= term as usize {
+            self.postings.resize_with(term as usize + 1, Arc::default);
+        }
+        let postings = Arc::make_mut(&mut self.postings[term as usize]);
+        let place = match postings.last() {
+            Some(last) if last.slot > posting.slot => {
+                postings.partition_point(|other| other.slot < posting.slot)
+            }
+            _ => postings.len(),
+        };
+        postings.insert(place, posting);
     }
 
     fn register_server(&mut self, name: &str, slot: Slot) -> (Arc<str>, u32) {
         if let Some((name, id)) = self.server_ids.get_key_value(name) {
-            self.servers[*id as usize].push(slot);
+            Arc::make_mut(&mut self.servers[*id as usize]).push(slot);
             return (Arc::clone(name), *id);
         }
         let id = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = Arc::from(name);
-        self.servers.push(vec![slot]);
-        self.server_ids.insert(Arc::clone(&name), id);
+        self.servers.push(Arc::new(vec![slot]));
+        Arc::make_mut(&mut self.server_ids).insert(Arc::clone(&name), id);
         (name, id)
-    }
-
-    /// The terms of a document with their saturated weights.
-    fn weights(&mut self, document: &Document) -> Vec<(TermId, f32)> {
-        let mut counts: HashMap<TermId, [u32; Field::COUNT]> = HashMap::new();
-        let mut lengths = [0_u32; Field::COUNT];
-        document.for_each_term(|field, term| {
-            let id = self.vocabulary.insert(term);
-            counts.entry(id).or_default()[field as usize] += 1;
-            lengths[field as usize] += 1;
-        });
-        self.postings.resize_with(self.vocabulary.len(), Arc::default);
-        let weights = self.options.field_weights(&lengths);
-        let mut terms: Vec<(TermId, f32)> = counts
-            .into_iter()
-            .map(|(term, counts)| (term, self.options.saturate(&counts, &weights)))
-            .collect();
-        terms.sort_unstable_by_key(|(term, _)| *term);
-        terms
     }
 }

@@ -1,6 +1,5 @@
 //! A query and the terms it is made of.
 
-use crate::index::Index;
 use crate::limits::{MAX_QUERY_BYTES, MAX_QUERY_TERMS, beginning};
 use crate::stem::stem;
 use crate::stop_words::is_stop_word;
@@ -82,7 +81,7 @@ pub(crate) struct QueryTerm {
 ///
 /// A term counts once, however often it is repeated. Counted repetitions lowered the recall at 5 of
 /// one labelled set by 2.9 points, raised that of another by 0.7, and hardly changed the others.
-pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<QueryTerm> {
+pub(crate) fn query_terms(scope: Scope<'_>, text: &str) -> Vec<QueryTerm> {
     let mut words: Vec<String> = Vec::new();
     for_each_word(beginning(text, MAX_QUERY_BYTES), |word| {
         if words.len() < MAX_QUERY_TERMS
@@ -94,7 +93,7 @@ pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<Qu
     });
     let mut terms: Vec<QueryTerm> = Vec::with_capacity(words.len());
     for word in words {
-        for (term, frequency, effect) in resolve(index, scope, &word) {
+        for (term, frequency, effect) in resolve(scope, &word) {
             let weight = rarity(scope.len(), frequency) * effect;
             match terms.iter_mut().find(|it| it.term == term) {
                 Some(known) => known.weight = known.weight.max(weight),
@@ -106,10 +105,11 @@ pub(crate) fn query_terms(index: &Index, scope: Scope<'_>, text: &str) -> Vec<Qu
 }
 
 /// The term of a word, or the terms that it may be a misspelling of, with their frequency.
-fn resolve(index: &Index, scope: Scope<'_>, word: &str) -> Vec<(TermId, usize, f32)> {
-    let frequency = |term: TermId| scope.count(&index.postings[term as usize]);
+fn resolve(scope: Scope<'_>, word: &str) -> Vec<(TermId, usize, f32)> {
+    let frequency = |term: TermId| scope.frequency(term);
+    let vocabulary = &scope.index.vocabulary;
     let stemmed = stem(word);
-    let known = index.vocabulary.get(&stemmed).map(|term| (term, frequency(term), 1.0));
+    let known = vocabulary.get(&stemmed).map(|term| (term, frequency(term), 1.0));
     if let Some(known) = known.filter(|(_, frequency, _)| *frequency > 0) {
         return vec![known];
     }
@@ -117,7 +117,7 @@ fn resolve(index: &Index, scope: Scope<'_>, word: &str) -> Vec<(TermId, usize, f
     if is_known_word(word) {
         return Vec::new();
     }
-    let similar = index.vocabulary.similar(&stemmed);
+    let similar = vocabulary.similar(&stemmed);
     let mut found: Vec<_> = similar
         .into_iter()
         .map(|term| (term, frequency(term), CORRECTION_WEIGHT))
@@ -125,7 +125,7 @@ fn resolve(index: &Index, scope: Scope<'_>, word: &str) -> Vec<(TermId, usize, f
         .collect();
     // Frequent words are more likely meant. The text decides ties: numbers depend on the order in
     // which documents were added.
-    let text = |term: TermId| index.vocabulary.text(term);
+    let text = |term: TermId| vocabulary.text(term);
     found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| text(a.0).cmp(text(b.0))));
     found.truncate(MAX_CORRECTIONS);
     found

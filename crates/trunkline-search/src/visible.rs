@@ -6,7 +6,8 @@
 //! that a score depends on is counted over the visible documents, and a search gives exactly what
 //! it would give in an index without the hidden ones. A test compares the two.
 
-use crate::index::{Entry, Index, Occurrence, Slot};
+use crate::index::{Entry, Index, Slot};
+use crate::vocabulary::TermId;
 
 /// A set of documents of one index, for repeated searches by the same caller.
 ///
@@ -16,20 +17,26 @@ pub struct Visible {
     /// One bit per slot.
     bits: Vec<u64>,
     count: usize,
+    /// Number of visible documents by term; `None` if nothing is hidden.
+    frequencies: Option<Box<[u32]>>,
 }
 
 impl Visible {
     /// Asks once for each document whether the caller may see it.
     pub fn new(index: &Index, mut may_see: impl FnMut(&Entry) -> bool) -> Self {
         let mut bits = vec![0; index.entries.len().div_ceil(64)];
+        let mut frequencies = vec![0; index.postings.len()];
         let mut count = 0;
         for (slot, entry) in index.entries.iter().enumerate() {
-            if entry.as_deref().is_some_and(&mut may_see) {
-                bits[slot / 64] |= 1 << (slot % 64);
-                count += 1;
+            let Some(entry) = entry.as_deref().filter(|entry| may_see(entry)) else { continue };
+            bits[slot / 64] |= 1 << (slot % 64);
+            count += 1;
+            for term in &entry.terms {
+                frequencies[*term as usize] += 1;
             }
         }
-        Self { bits, count }
+        let frequencies = (count < index.len()).then(|| frequencies.into());
+        Self { bits, count, frequencies }
     }
 
     /// Number of documents.
@@ -42,40 +49,37 @@ impl Visible {
         self.count == 0
     }
 
-    pub(crate) fn contains(&self, slot: Slot) -> bool {
+    fn contains(&self, slot: Slot) -> bool {
         self.bits.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 }
 
-/// All documents, or some.
+/// An index with the documents of it that a search may show: all, or the visible ones.
 #[derive(Clone, Copy)]
-pub(crate) enum Scope<'a> {
-    All(usize),
-    Some(&'a Visible),
+pub(crate) struct Scope<'a> {
+    pub(crate) index: &'a Index,
+    visible: Option<&'a Visible>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub(crate) fn new(index: &'a Index, visible: Option<&'a Visible>) -> Self {
+        Self { index, visible }
+    }
+
     pub(crate) fn len(self) -> usize {
-        match self {
-            Self::All(count) => count,
-            Self::Some(visible) => visible.len(),
+        self.visible.map_or(self.index.len(), Visible::len)
+    }
+
+    /// Number of documents with a term.
+    pub(crate) fn frequency(self, term: TermId) -> usize {
+        match self.visible.and_then(|visible| visible.frequencies.as_deref()) {
+            Some(counted) => counted.get(term as usize).copied().unwrap_or_default() as usize,
+            None => self.index.postings[term as usize].len(),
         }
     }
 
-    /// Number of postings of visible documents.
-    pub(crate) fn count(self, postings: &[Occurrence]) -> usize {
-        match self {
-            Self::All(_) => postings.len(),
-            Self::Some(visible) => {
-                postings.iter().filter(|posting| visible.contains(posting.slot)).count()
-            }
-        }
-    }
-
+    /// Whether a document of the index is one of them.
     pub(crate) fn contains(self, slot: Slot) -> bool {
-        match self {
-            Self::All(_) => true,
-            Self::Some(visible) => visible.contains(slot),
-        }
+        self.visible.is_none_or(|visible| visible.contains(slot))
     }
 }

@@ -103,7 +103,12 @@ fn visit_run(run: &[char], word: &mut String, visit: &mut impl FnMut(&str)) {
 
 fn visit_word(chars: &[char], word: &mut String, visit: &mut impl FnMut(&str)) {
     word.clear();
-    word.extend(chars.iter().flat_map(|char| char.to_lowercase()).map(without_accent));
+    for char in chars {
+        match char.is_ascii() {
+            true => word.push(char.to_ascii_lowercase()),
+            false => word.extend(char.to_lowercase().map(without_accent)),
+        }
+    }
     visit(word);
 }
 

@@ -169,3 +169,49 @@ fn the_server_of_a_query_limits_the_hits() {
     assert_eq!(hits.len(), 1);
     assert_eq!(hits[0].document.server(), "files");
 }
+
+/// A catalog in which only the best documents by words are scored.
+fn large_catalog() -> Vec<Document> {
+    let topics = ["weather forecast", "list files", "create issue", "send message", "play music"];
+    let tool = |number: usize| {
+        let topic = topics[number % topics.len()];
+        let text = format!("{topic} number {} of {}", number % 89, number % 7);
+        document(number, &format!("server {}", number % 50), topic, &text)
+    };
+    (0..6_000).map(tool).collect()
+}
+
+#[test]
+fn hidden_documents_leave_no_trace_in_a_large_catalog() {
+    let documents = large_catalog();
+    let is_visible = |key: &str| !key.ends_with('7') && !key.contains("list");
+    let all = Index::build(documents.clone());
+    let visible = Visible::new(&all, |entry| is_visible(entry.key()));
+    let fewer = Index::build(documents.into_iter().filter(|it| is_visible(&it.key)));
+    for texts in [vec!["weather for number 17"], vec!["send. play music", "create issue"]] {
+        let query = Query::of(texts).with_limit(50);
+        let hits = all.search_visible(&query, &visible);
+        assert_eq!(found(&hits), found(&fewer.search(&query)));
+        assert_eq!(hits.len(), 50);
+    }
+}
+
+#[test]
+fn a_server_of_a_large_catalog_is_searched_as_a_whole() {
+    let index = Index::build(large_catalog());
+    // The best documents by words belong to other servers.
+    let query = Query::new("weather forecast number 88").with_server("server 3").with_limit(100);
+    let hits = index.search(&query);
+    assert!(!hits.is_empty());
+    assert!(hits.iter().all(|hit| hit.document.server() == "server 3"));
+}
+
+#[test]
+fn every_text_of_a_query_has_hits_in_a_large_catalog() {
+    let index = Index::build(large_catalog());
+    let texts = ["send message number 17", "play music number 5"];
+    let hits = index.search(&Query::of(texts).with_limit(100));
+    for name in ["send message", "play music"] {
+        assert!(hits.iter().any(|hit| hit.document.name() == name), "{name}");
+    }
+}
