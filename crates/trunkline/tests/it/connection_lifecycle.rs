@@ -1,5 +1,7 @@
 //! The life cycle of a connection: restart, idle stop, list changes, server requests, cache.
 
+use std::time::Duration;
+
 use serde_json::json;
 use trunkline::connection::{Connection, State};
 use trunkline::error::ErrorKind;
@@ -7,8 +9,8 @@ use trunkline::item::ItemKind;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Attentive, Folder, call, config, converse, options, params, poll_until, text_of, tool_names,
-    until, until_state, within,
+    Attentive, Folder, call, config, converse, options, params, pass_time, poll_until, text_of,
+    tool_names, until, until_state, within,
 };
 
 const QUICK_RESTART: &str =
@@ -118,8 +120,11 @@ async fn a_command_that_is_missing_is_not_tried_again() {
 #[tokio::test]
 async fn an_idle_server_is_stopped_and_woken() {
     let folder = Folder::new();
-    let connection = folder.connection("legacy", &json!({ "idleTimeout": "200ms" }));
+    let connection = folder.connection("legacy", &json!({ "idleTimeout": "10m" }));
     assert_eq!(call(&connection, "started").await, "1");
+    pass_time(Duration::from_secs(9 * 60)).await;
+    assert_eq!(call(&connection, "started").await, "1");
+    pass_time(Duration::from_secs(11 * 60)).await;
     let status = until_state(&connection, State::Idle).await;
     assert_eq!(status.process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);

@@ -14,7 +14,7 @@ use trunkline::principal::Requester;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Folder, call, config, options, params, poll_until, until_state, within,
+    Folder, call, config, options, params, pass_time, poll_until, until_state, within,
 };
 
 /// Connects to a server that announces changes of its resources.
@@ -193,12 +193,16 @@ async fn missing_acknowledgement_blocks_no_subscriber() {
 async fn a_server_that_is_watched_is_not_idle() {
     for generation in ["legacy", "modern"] {
         let folder = Folder::new();
-        let idle = json!({ "idleTimeout": "200ms" });
+        let idle = json!({ "idleTimeout": "10m" });
         let connection = announcing(&folder, options(), generation, &idle);
         let watching = held(&connection, "a:1").await;
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        assert_eq!(connection.status().state, State::Ready, "{generation}");
+        let process = connection.status().process_id;
+        pass_time(Duration::from_secs(11 * 60)).await;
+        within(connection.request("ping", None)).await.unwrap();
+        assert_eq!(connection.status().process_id, process, "{generation}");
         drop(watching);
+        within(connection.request("ping", None)).await.unwrap();
+        pass_time(Duration::from_secs(11 * 60)).await;
         until_state(&connection, State::Idle).await;
         within(connection.close()).await;
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::{advance, pause, resume, sleep, timeout};
 use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{
     CallHandler, ChildOptions, Connection, ConnectionOptions, HandlerFuture, HttpOptions,
@@ -148,6 +148,13 @@ pub(crate) async fn until_state(connection: &Connection, state: State) -> Status
 /// Awaits a future, with a time limit.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(LONGEST, future).await.expect("it takes too long")
+}
+
+/// Lets time pass for connections without waiting for it. Server processes notice nothing.
+pub(crate) async fn pass_time(duration: Duration) {
+    pause();
+    advance(duration).await;
+    resume();
 }
 
 /// Polls until a condition without a signal of its own is met.
