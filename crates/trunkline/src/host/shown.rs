@@ -87,3 +87,65 @@ impl CallerShownTools {
 fn is_as_listed(listed: Option<DefinitionDigest>, entry: &Entry, path: CallPath) -> bool {
     path == CallPath::Direct || listed.is_none_or(|digest| digest == entry.digest())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalog::{Catalog, CatalogBuilder, Item, ServerItems};
+    use crate::config;
+    use crate::message::Raw;
+    use crate::meta::MAX_SHOWN_TOOLS;
+    use crate::policy::{CallerSpec, Rules};
+
+    /// A view of one tool with this description.
+    fn view(mode: &str, description: &str) -> View {
+        let text = format!(r#"{{ "mode": "{mode}", "servers": {{ "a": {{ "command": "x" }} }} }}"#);
+        let config = config::parse("x", text).config;
+        let definition = Raw::empty_object().with("name", &Raw::from_string("t"));
+        let definition = definition.with("description", &Raw::from_string(description));
+        let mut sources = CatalogBuilder::new(&config);
+        let items = ServerItems::new([Item::new(ItemKind::Tool, "t", definition)]);
+        sources.add(&config.server("a").unwrap().name, Arc::new(items));
+        let rules = Rules::new(&config, Default::default());
+        let caller = rules.caller(CallerSpec::default()).unwrap();
+        View::new(Arc::new(Catalog::build(&sources)), Arc::new(rules), Arc::new(caller))
+    }
+
+    fn is_called(shown: &CallerShownTools, view: &View, path: CallPath) -> bool {
+        let entry = view.route(ItemKind::Tool, "a_t").unwrap();
+        shown.require_unchanged(view, entry, path).is_ok()
+    }
+
+    /// A tool that may have been shown is not called until it is shown again.
+    #[test]
+    fn forgotten_tools_are_shown_again_before_they_are_called_through_a_meta_tool() {
+        let (shown, view) = (CallerShownTools::default(), view("meta", "good"));
+        assert!(is_called(&shown, &view, CallPath::Meta), "nothing was shown of it");
+        let many = |count| (0..count).map(|it| (format!("t{it}"), ShownTool::line("x"))).collect();
+        shown.record(many(MAX_SHOWN_TOOLS));
+        shown.record(many(1));
+        assert!(!is_called(&shown, &view, CallPath::Meta));
+        assert!(is_called(&shown, &view, CallPath::Direct));
+        let entry = view.route(ItemKind::Tool, "a_t").unwrap();
+        shown.record(vec![("a_t".to_owned(), ShownTool::definition(entry))]);
+        assert!(is_called(&shown, &view, CallPath::Meta));
+    }
+
+    /// A list replaces everything that was shown before of the tools in it.
+    #[test]
+    fn list_counts_as_shown() {
+        for mode in ["auto", "direct"] {
+            let (good, evil) = (view(mode, "good"), view(mode, "evil"));
+            let shown = CallerShownTools::default();
+            let entry = good.route(ItemKind::Tool, "a_t").unwrap();
+            shown.record(vec![("a_t".to_owned(), ShownTool::definition(entry))]);
+            assert!(!is_called(&shown, &evil, CallPath::Direct));
+            shown.record_list(&evil);
+            assert!(is_called(&shown, &evil, CallPath::Direct));
+            assert!(is_called(&shown, &evil, CallPath::Meta));
+            assert_eq!(is_called(&shown, &good, CallPath::Meta), mode == "direct");
+        }
+    }
+}
