@@ -15,6 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
+use trunkline::catalog::Entry;
 use trunkline::config::Share;
 use trunkline::connection::{Connection, ServerNotification};
 use trunkline::host::{Host, WeakHost};
@@ -300,7 +301,11 @@ fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
     ItemKind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();
-        for entry in view.entries(kind) {
+        let surface = (kind == ItemKind::Tool).then(|| view.surface());
+        surface.map(|surface| surface.has_meta_tools()).hash(&mut hasher);
+        // A model finds the other tools itself: they are in no list.
+        let is_listed = |entry: &&Entry| surface.is_none_or(|surface| surface.is_direct(entry));
+        for entry in view.entries(kind).filter(is_listed) {
             entry.exposed().hash(&mut hasher);
             entry.definition().bytes().hash(&mut hasher);
         }

@@ -1,6 +1,7 @@
 //! Codex ToolLoop: a client manager around a loop. Configuration comes from overrides, two
 //! variables or a discovered file; servers are connected when a bundle needs them, their lists are
-//! cached for a while, and `close_all` shuts everything down at the end of a run.
+//! cached for a while, and `close_all` shuts everything down at the end of a run. One bundle is in
+//! meta mode: a model finds its tools by search.
 //!
 //! `cargo run --example toolloop`
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use trunkline::HostCaller;
 use trunkline::call::CallOptions;
 use trunkline::config::{
     self, ColorStyle, DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, Resolver, SearchFile,
@@ -23,6 +25,7 @@ use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State}
 use trunkline::host::{Host, HostOptions, WaitFor};
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
+use trunkline::meta::MetaTool;
 use trunkline::policy::CallerSpec;
 use trunkline::view::View;
 
@@ -107,6 +110,11 @@ impl McpClientManager {
         }
     }
 
+    /// The caller of a conversation with a bundle. It remembers which tools the model was shown.
+    fn conversation(&self, bundle: &str) -> Result<HostCaller, Box<dyn Error>> {
+        Ok(self.host.for_caller(CallerSpec { bundles: &[bundle], ..CallerSpec::default() })?)
+    }
+
     fn state(&self, server: &str) -> Option<State> {
         self.host.servers().get(server).map(|connection| connection.status().state)
     }
@@ -146,6 +154,7 @@ fn written() -> Result<Value, Box<dyn Error>> {
         "bundles": {
             "sums": { "serverId": "numbers", "mode": "direct", "allowTools": ["add"] },
             "texts": { "serverId": "words", "mode": "direct", "denyTools": ["remember"] },
+            "library": { "serverId": "words", "mode": "meta" },
         },
     }))
 }
@@ -238,6 +247,53 @@ async fn check_authorization() -> Outcome {
     Ok(())
 }
 
+/// A call of a model, by the name and the arguments that it wrote. The user is asked about the tool
+/// that runs, also where the model calls it through `trunkline_call`.
+async fn execute_approved(
+    model: &HostCaller,
+    (name, arguments): (&str, Value),
+    approvals: &mut Vec<String>,
+) -> Result<String, Box<dyn Error>> {
+    let (tool, arguments) = model.tool(name)?.target(arguments).await?;
+    if tool.annotations().read_only != Some(true) {
+        approvals.push(tool.name().to_owned());
+    }
+    Ok(tool.call(arguments).validate_arguments().await?.text())
+}
+
+/// A bundle in meta mode: the model receives four tools, whatever the bundle has, and searches,
+/// describes and calls the others.
+async fn check_meta(manager: &McpClientManager) -> Outcome {
+    let model = manager.conversation("library")?;
+    let received = model.tools().await;
+    assert!(received.iter().all(|tool| tool.meta_tool().is_some()), "{received:?}");
+    assert_eq!(received.len(), MetaTool::ALL.len());
+
+    let mut approvals = Vec::new();
+    let script = [
+        ("trunkline_search", json!({ "queries": ["count the words of a text"], "limit": 1 })),
+        ("trunkline_describe", json!({ "names": ["words_count_words"] })),
+        (
+            "trunkline_call",
+            json!({ "name": "words_count_words", "arguments": { "text": "one two three" } }),
+        ),
+        ("trunkline_call", json!({ "name": "words_remember", "arguments": { "text": "mcp" } })),
+    ];
+    let mut transcript = Vec::new();
+    for call in script {
+        transcript.push(execute_approved(&model, call, &mut approvals).await?);
+    }
+    assert!(transcript[0].starts_with("words_count_words(text: string): "), "{transcript:?}");
+    let definition: Value = serde_json::from_str(&transcript[1])?;
+    assert_eq!(definition["inputSchema"]["required"], json!(["text"]));
+    assert!(transcript[2].contains('3'), "{transcript:?}");
+    assert_eq!(approvals, ["words_remember"]);
+
+    // Outside of the loop all tools of the bundle are there, whatever its mode is.
+    assert!(names(&manager.tools("library").await?).contains(&"words_shout"));
+    Ok(())
+}
+
 async fn run() -> Outcome {
     let folder = Folder::new("toolloop-example")?;
     check_precedence(&folder)?;
@@ -270,6 +326,8 @@ async fn run() -> Outcome {
 
     let texts = manager.tools("texts").await?;
     assert!(names(&texts).contains(&"words_shout") && !names(&texts).contains(&"words_remember"));
+
+    check_meta(&manager).await?;
 
     // A closed server is connected again on its next use.
     manager.close("numbers").await;

@@ -43,9 +43,10 @@ mod dedicated;
 mod relay;
 mod close;
 mod status;
+mod meta;
+mod shown;
 mod caller;
 mod tool;
-mod meta;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -64,6 +65,7 @@ pub use self::meta::MetaAnswer;
 use self::meta::SearchIndex;
 pub use self::options::HostOptions;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
+use self::shown::CallerShownTools;
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::tool::{Progress, Tool, ToolCall};
 use crate::call::{CallError, CallOptions, ClientContext, Completion, Outcome};
@@ -154,6 +156,8 @@ struct HostShared {
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
     search: SearchIndex,
+    /// The tools that the owner was shown.
+    owner_shown: Arc<CallerShownTools>,
 }
 
 /// A configuration with its agents, including those in files, and its diagnostics.
@@ -206,6 +210,7 @@ impl Host {
             diagnostics,
             connections,
             search: SearchIndex::default(),
+            owner_shown: Arc::default(),
         };
         Self { shared: Arc::new(shared) }
     }

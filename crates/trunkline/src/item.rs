@@ -103,7 +103,8 @@ pub struct ToolAnnotations {
 }
 
 impl ToolAnnotations {
-    fn of(definition: &Raw) -> Self {
+    /// The annotations of a definition.
+    pub(crate) fn of(definition: &Raw) -> Self {
         let Some(annotations) = definition.get("annotations") else { return Self::default() };
         let [read_only, destructive] = annotations.get_all(["readOnlyHint", "destructiveHint"]);
         let switch = |value: Option<Raw>| value.and_then(|value| value.as_bool());

@@ -9,10 +9,12 @@ mod arguments;
 mod definitions;
 mod index;
 mod signature;
+mod shown;
 mod surface;
 
 pub use arguments::{ArgumentError, CallArguments, DescribeArguments, SearchArguments};
 pub use definitions::MetaTool;
 pub use index::{SearchHit, ToolIndex};
-pub use signature::signature;
+pub use shown::{MAX_SHOWN_TOOLS, ShownTool, ShownToolSet};
+pub use signature::{search_line, signature};
 pub use surface::{Surface, estimated_tokens};

@@ -25,7 +25,7 @@ pub(crate) async fn with_readable_links(
     if has_resource_lists(&hosted.host.catalog()) || !has_links(&called) {
         return called;
     }
-    let server = called.server().clone();
+    let Some(server) = called.server().cloned() else { return called };
     let patience = WaitFor::AllReady;
     hosted.host.refresh_servers(std::slice::from_ref(&server), &ADDRESSED, patience).await;
     let catalog = hosted.host.catalog();

@@ -18,6 +18,8 @@ mod explain_command;
 mod call_command;
 mod exposed_names;
 mod reference_servers;
+#[cfg(target_os = "linux")]
+mod meta_tasks;
 mod misbehaving_servers;
 mod log;
 mod secrets;

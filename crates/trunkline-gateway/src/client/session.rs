@@ -112,8 +112,8 @@ impl Session {
         *lock(&self.shown)
     }
 
-    pub(crate) fn set_shown_revisions(&self, shown: ShownRevisions) {
-        *lock(&self.shown) = Some(shown);
+    pub(crate) fn set_shown_revisions(&self, shown: Option<ShownRevisions>) {
+        *lock(&self.shown) = shown;
     }
 
     /// Starts to listen for changes, unless it already does.

@@ -1,25 +1,21 @@
-//! Definitions of tools that meta tools have shown to clients, so that a tool that has changed
-//! since is not called.
+//! Tools that meta tools have shown to clients, so that a tool that has changed since is not called.
 //!
 //! A search shows a few tools at a time, so the revision of a list does not tell what a client has
-//! seen: here each definition counts.
+//! seen: here each tool counts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trunkline::catalog::DefinitionDigest;
+use trunkline::meta::{ShownTool, ShownToolSet};
 use trunkline::principal::{ClientId, Evictable, FairShare, Principal};
 
 use super::tool_revisions::ShownRevisions;
 
-/// Tools that are remembered for one client. Above this all of them are forgotten.
-const MAX_SHOWN_TOOLS: usize = 500;
-
 /// Clients that are remembered. Above this, one of the principal with most is forgotten.
 const MAX_SHOWN_CLIENTS: usize = 512;
 
-/// The definitions that clients were shown.
+/// The tools that clients were shown.
 #[derive(Default)]
 pub(crate) struct ShownTools {
     /// Whether any meta tool was used, so that other calls cost nothing.
@@ -39,7 +35,7 @@ struct ShownTable {
 
 struct ShownClient {
     owner: Principal,
-    tools: HashMap<Box<str>, DefinitionDigest>,
+    tools: ShownToolSet,
     /// The catalog revisions of its answers.
     shown: ShownRevisions,
     /// The catalog revisions of forgotten answers.
@@ -66,8 +62,8 @@ impl Evictable for ShownClient {
 /// What is known about a tool and a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownDefinition {
-    /// The client was shown this definition.
-    Known(DefinitionDigest),
+    /// The client was shown this.
+    Known(ShownTool),
     /// The client was not shown the tool, or only in these revisions.
     Forgotten(ShownRevisions),
     /// The client was not shown the tool.
@@ -83,7 +79,7 @@ impl ShownTools {
     /// Forgets the tools of a client that another list has shown since.
     pub(crate) fn forget(&self, client: &ClientId, is_listed: impl Fn(&str) -> bool) {
         if let Some(shown) = self.lock().clients.get_mut(client) {
-            shown.tools.retain(|name, _| !is_listed(name));
+            shown.tools.forget(is_listed);
         }
     }
 
@@ -92,7 +88,7 @@ impl ShownTools {
         &self,
         (client, owner): (&ClientId, &Principal),
         revision: u64,
-        tools: Vec<(String, DefinitionDigest)>,
+        tools: Vec<(String, ShownTool)>,
     ) {
         self.is_used.store(true, Ordering::Release);
         let mut table = self.lock();
@@ -105,19 +101,17 @@ impl ShownTools {
         let forgotten = table.forgotten.get(&key(owner)).copied();
         let client = table.clients.entry(client.clone()).or_insert_with(|| ShownClient {
             owner: owner.clone(),
-            tools: HashMap::new(),
+            tools: ShownToolSet::default(),
             shown: shown_now,
             // It may be a client that was forgotten.
             forgotten,
             last_use,
         });
         client.last_use = last_use;
-        if client.tools.len() + tools.len() > MAX_SHOWN_TOOLS {
+        if client.tools.record(tools) {
             client.forgotten = Some(joined(client.forgotten, client.shown));
-            client.tools.clear();
         }
         client.shown = joined(Some(client.shown), shown_now);
-        client.tools.extend(tools.into_iter().map(|(name, digest)| (name.into(), digest)));
     }
 
     /// Forgets a client that is gone.
@@ -125,7 +119,7 @@ impl ShownTools {
         self.lock().clients.remove(client);
     }
 
-    /// The definition of a tool that a client was last shown.
+    /// The tool as a client was shown it.
     pub(crate) fn of(
         &self,
         (client, owner): (&ClientId, &Principal),
@@ -137,7 +131,7 @@ impl ShownTools {
             None => (None, table.forgotten.get(&key(owner)).copied()),
         };
         match (known, forgotten) {
-            (Some(digest), _) => ShownDefinition::Known(*digest),
+            (Some(shown), _) => ShownDefinition::Known(shown),
             (None, Some(revisions)) => ShownDefinition::Forgotten(revisions),
             (None, None) => ShownDefinition::Unknown,
         }
@@ -183,7 +177,7 @@ fn joined(known: Option<ShownRevisions>, shown: ShownRevisions) -> ShownRevision
 
 #[cfg(test)]
 mod tests {
-    use trunkline::message::Raw;
+    use trunkline::meta::MAX_SHOWN_TOOLS;
 
     use super::*;
 
@@ -193,14 +187,10 @@ mod tests {
         ShownRevisions { first, last }
     }
 
-    fn digest(text: &str) -> DefinitionDigest {
-        let description = Raw::from_string(text);
-        DefinitionDigest::of(&Raw::empty_object().with("description", &description))
-    }
-
     fn record(shown: &ShownTools, client: usize, revision: u64, tools: usize) {
         let id: ClientId = format!("client {client}").as_str().into();
-        let tools = (0..tools).map(|it| (format!("t{revision}_{it}"), digest("x"))).collect();
+        let tools =
+            (0..tools).map(|it| (format!("t{revision}_{it}"), ShownTool::line("x"))).collect();
         shown.record((&id, &Principal::Anonymous), revision, tools);
     }
 
@@ -210,10 +200,11 @@ mod tests {
         let id: ClientId = "ann".into();
         assert_eq!(shown.of((&id, &ANYONE), "t"), ShownDefinition::Unknown);
         for (revision, text) in [(1, "old"), (2, "new")] {
-            let tools = vec![("t".to_owned(), digest(text))];
+            let tools = vec![("t".to_owned(), ShownTool::line(text))];
             shown.record((&id, &Principal::Anonymous), revision, tools);
         }
-        assert_eq!(shown.of((&id, &ANYONE), "t"), ShownDefinition::Known(digest("new")));
+        let known = ShownDefinition::Known(ShownTool::line("new"));
+        assert_eq!(shown.of((&id, &ANYONE), "t"), known);
         assert_eq!(shown.of((&id, &ANYONE), "other"), ShownDefinition::Unknown);
         assert_eq!(shown.of((&"bob".into(), &ANYONE), "t"), ShownDefinition::Unknown);
     }
@@ -226,7 +217,8 @@ mod tests {
         record(&shown, 0, 4, 1);
         let id: ClientId = "client 0".into();
         assert_eq!(shown.of((&id, &ANYONE), "t3_0"), ShownDefinition::Forgotten(range(3, 3)));
-        assert_eq!(shown.of((&id, &ANYONE), "t4_0"), ShownDefinition::Known(digest("x")));
+        let known = ShownDefinition::Known(ShownTool::line("x"));
+        assert_eq!(shown.of((&id, &ANYONE), "t4_0"), known);
         for client in 1..=MAX_SHOWN_CLIENTS {
             record(&shown, client, 9, 1);
         }

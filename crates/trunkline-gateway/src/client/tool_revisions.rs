@@ -167,14 +167,15 @@ struct LastListTable {
 
 struct LastList {
     owner: Principal,
-    shown: ShownRevisions,
+    /// `None` if it had only meta tools.
+    shown: Option<ShownRevisions>,
     /// The sequence number of the list, among those of all clients.
     number: u64,
 }
 
 impl LastLists {
     /// Records the revisions that a client was shown.
-    pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: ShownRevisions) {
+    pub(crate) fn note(&self, client: &ClientId, owner: &Principal, shown: Option<ShownRevisions>) {
         let mut lists = self.lock();
         lists.count += 1;
         if lists.clients.len() >= MAX_LAST_LISTS && !lists.clients.contains_key(client) {
@@ -187,7 +188,7 @@ impl LastLists {
     /// The revisions that a client was last shown; those of evicted lists if it is unknown.
     pub(crate) fn of(&self, client: &ClientId) -> Option<ShownRevisions> {
         let lists = self.lock();
-        lists.clients.get(client).map(|list| list.shown).or(lists.forgotten)
+        lists.clients.get(client).map_or(lists.forgotten, |list| list.shown)
     }
 
     fn lock(&self) -> MutexGuard<'_, LastListTable> {
@@ -204,7 +205,8 @@ impl LastListTable {
         let rank = |list: &LastList| (held(&list.owner), Reverse(list.number));
         let oldest_of_most = self.clients.iter().max_by_key(|(_, list)| rank(list));
         let Some(client) = oldest_of_most.map(|(client, _)| client.clone()) else { return };
-        let Some(LastList { shown, .. }) = self.clients.remove(&client) else { return };
+        let evicted = self.clients.remove(&client);
+        let Some(shown) = evicted.and_then(|list| list.shown) else { return };
         let forgotten = self.forgotten.unwrap_or(shown);
         self.forgotten = Some(ShownRevisions {
             first: forgotten.first.min(shown.first),
@@ -314,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_list_that_is_forgotten_counts_for_all_that_are_not_known() {
-        let (lists, revision) = (LastLists::default(), |it| ShownRevisions { first: it, last: it });
+        let (lists, revision) =
+            (LastLists::default(), |it| Some(ShownRevisions { first: it, last: it }));
         let client = |number: usize| ClientId::from(format!("{number}").as_str());
         let (ann, bob) = (Principal::Token("ann".into()), Principal::Token("bob".into()));
         assert_eq!(lists.of(&client(0)), None);
@@ -324,11 +327,11 @@ mod tests {
         }
         assert_eq!(lists.of(&"new".into()), None, "none is forgotten yet");
         lists.note(&"new".into(), &ann, revision(9));
-        assert_eq!(lists.of(&client(0)), Some(revision(7)), "the principal with most is evicted");
-        assert_eq!(lists.of(&client(1)), Some(revision(8)), "as if it was not forgotten");
+        assert_eq!(lists.of(&client(0)), revision(7), "the principal with most is evicted");
+        assert_eq!(lists.of(&client(1)), revision(8), "as if it was not forgotten");
         lists.note(&client(1), &ann, revision(10));
-        assert_eq!(lists.of(&client(1)), Some(revision(10)));
-        assert_eq!(lists.of(&"never".into()), Some(revision(8)));
+        assert_eq!(lists.of(&client(1)), revision(10));
+        assert_eq!(lists.of(&"never".into()), revision(8));
         assert_eq!(lists.lock().clients.len(), MAX_LAST_LISTS);
     }
 }

@@ -50,7 +50,9 @@ impl Gateway {
         if kind == ItemKind::Tool {
             // The view's catalog is not older than the first page's revision, and not newer than
             // the last.
-            self.record_shown(caller, ShownRevisions { first, last });
+            let shown = ShownRevisions { first, last };
+            let shows_tools = view.surface().direct().next().is_some();
+            self.record_shown(caller, shows_tools.then_some(shown));
             self.forget_listed(caller, &view);
         }
         let next = |last: &String| PageStart { revision: first, after: last.clone() };
@@ -63,8 +65,9 @@ impl Gateway {
         self.tool_revisions.newest(|| self.host.catalog())
     }
 
-    /// Records which tools a client has been shown, until its next list.
-    fn record_shown(&self, caller: &Caller, shown: ShownRevisions) {
+    /// Records which tools a client has been shown, until its next list. `None` if the list has only
+    /// meta tools.
+    fn record_shown(&self, caller: &Caller, shown: Option<ShownRevisions>) {
         match &caller.session {
             Some(session) => session.set_shown_revisions(shown),
             None => {
@@ -80,16 +83,16 @@ impl Gateway {
     pub(crate) fn require_unchanged<'v>(
         &self,
         caller: &Caller,
-        is_meta: bool,
+        (view, is_meta): (&'v View, bool),
         found: ResolvedRequest<'v>,
     ) -> Result<ResolvedRequest<'v>, CallError> {
         let entry = found.entry();
         if entry.kind() != ItemKind::Tool {
             return Ok(found);
         }
-        match self.is_as_meta_tool_showed(caller, is_meta, entry) {
+        match self.is_as_meta_tool_showed(caller, is_meta, (view, entry)) {
             Some(true) => return Ok(found),
-            Some(false) => return Err(CallError::changed(entry)),
+            Some(false) => return Err(CallError::changed_since_described(entry)),
             None => {}
         }
         let shown = match &caller.session {
@@ -100,6 +103,7 @@ impl Gateway {
         let newest = || self.host.catalog();
         match self.tool_revisions.is_unchanged(newest, entry.exposed(), shown) {
             true => Ok(found),
+            false if is_meta => Err(CallError::changed_since_described(entry)),
             false => Err(CallError::changed(entry)),
         }
     }

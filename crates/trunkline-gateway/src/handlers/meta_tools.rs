@@ -7,7 +7,7 @@ use trunkline::catalog::Entry;
 use trunkline::host::RelayMethod;
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
-use trunkline::meta::{CallArguments, MetaTool};
+use trunkline::meta::{CallArguments, MetaTool, ShownTool};
 use trunkline::principal::{ClientId, Principal};
 use trunkline::view::View;
 
@@ -20,12 +20,11 @@ use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
 
-/// Whether a call of this name means the meta tool, and not a tool of a server that is listed under
-/// the same name.
-fn is_answered(view: &View, tool: MetaTool) -> bool {
-    let surface = view.surface();
-    let other = view.route(ItemKind::Tool, tool.name());
-    surface.answers_meta_tools() && !other.is_ok_and(|entry| surface.is_direct(entry))
+/// Whether a request continues a call that was made in meta mode, before a reload to direct mode.
+/// The rules are those of a direct call of the same tool.
+fn is_continued(view: &View, tool: MetaTool, incoming: &IncomingRequest) -> bool {
+    let is_free = || view.route(ItemKind::Tool, tool.name()).is_err();
+    tool == MetaTool::Call && incoming.state.is_some() && is_free()
 }
 
 /// The meta tool that a call names, if any.
@@ -42,8 +41,9 @@ impl Gateway {
         tool: MetaTool,
         incoming: IncomingRequest,
     ) -> RpcResult {
-        let is_ambiguous = incoming.params.get_unique("name").is_err();
-        if is_ambiguous || !is_answered(&self.view(&caller)?, tool) {
+        let view = self.view(&caller)?;
+        let is_meta = view.meta_tool(tool.name()).is_some() || is_continued(&view, tool, &incoming);
+        if !is_meta || incoming.params.get_unique("name").is_err() {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
         let arguments = incoming.params.get_unique("arguments");
@@ -83,21 +83,24 @@ impl Gateway {
         Ok(answer.to_result())
     }
 
-    /// Whether a tool still has the definition that a meta tool has shown to the client. `None` if
-    /// none has. What was forgotten concerns only clients that call through a meta tool: others have
-    /// listed the tools, or were shown nothing.
+    /// Whether a tool is still as a meta tool has shown it to the client. `None` if the last list
+    /// decides: no meta tool has shown it, or only a line of a tool that may be in the list. What was
+    /// forgotten concerns only clients that call through a meta tool: others have listed the tools,
+    /// or were shown nothing.
     pub(crate) fn is_as_meta_tool_showed(
         &self,
         caller: &Caller,
         is_meta: bool,
-        entry: &Entry,
+        (view, entry): (&View, &Entry),
     ) -> Option<bool> {
         if self.shown_tools.is_unused() {
             return None;
         }
         let (client, owner) = shown_owner(caller);
         match self.shown_tools.of((&client, &owner), entry.exposed()) {
-            ShownDefinition::Known(digest) => Some(entry.digest() == digest),
+            ShownDefinition::Known(shown) if !shown.is_unchanged(view, entry) => Some(false),
+            ShownDefinition::Known(ShownTool::Line(_)) if view.may_be_direct(entry) => None,
+            ShownDefinition::Known(_) => Some(true),
             ShownDefinition::Forgotten(_) if !is_meta => None,
             ShownDefinition::Forgotten(shown) => {
                 let newest = || self.host.catalog();

@@ -77,8 +77,8 @@ impl Gateway {
         match self.host.find(&view, relay_method, &sent) {
             found if may_exist_after_refresh(&found) => {}
             found => {
-                let found = found
-                    .and_then(|it| self.require_unchanged(&handler.caller, incoming.is_meta, it));
+                let shown = (&view, incoming.is_meta);
+                let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
                 require_param_headers(&incoming, &found)?;
                 return self.relay_resolved(handler, &view, request, found).await;
             }
@@ -87,8 +87,8 @@ impl Gateway {
         let look = self.view_after_refresh(&handler.caller, &view, request);
         let view = Box::pin(look).await?;
         let found = self.host.find(&view, relay_method, &sent);
-        let found =
-            found.and_then(|it| self.require_unchanged(&handler.caller, incoming.is_meta, it));
+        let shown = (&view, incoming.is_meta);
+        let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
         require_param_headers(&incoming, &found)?;
         Box::pin(self.relay_resolved(handler, &view, request, found)).await
     }
@@ -160,8 +160,11 @@ impl Gateway {
         {
             return Ok(translate::result(caller.era(), relay_method, &sealed));
         }
-        if looked.is_task() && relay_method == RelayMethod::Call {
-            let origin = TaskOrigin { server: outcome.server(), tool: name };
+        if looked.is_task()
+            && relay_method == RelayMethod::Call
+            && let Some(server) = outcome.server()
+        {
+            let origin = TaskOrigin { server, tool: name };
             let named = self.tasks(caller).with_sealed_id(origin, &outcome.result);
             return Ok(translate::result(caller.era(), relay_method, &named));
         }

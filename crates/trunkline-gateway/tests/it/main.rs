@@ -22,6 +22,7 @@ mod input_timeouts;
 mod tasks;
 mod ended_subscriptions;
 mod meta_mode;
+mod meta_changes;
 mod notifications;
 mod client_isolation;
 mod fairness;

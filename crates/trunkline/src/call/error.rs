@@ -8,6 +8,7 @@ use crate::config::{Server, Trust};
 use crate::content::InvalidArguments;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Raw, RpcError};
+use crate::meta::{ArgumentError, MetaTool};
 use crate::name::ServerName;
 use crate::policy::UnknownCaller;
 use crate::sanitize::sanitize_text;
@@ -168,6 +169,21 @@ impl CallError {
         let (kind, name) = (entry.kind().as_str(), entry.exposed());
         let message = format!("the {kind} `{name}` is not what was shown any more; look again");
         Self::new(CallErrorKind::Unknown, message)
+    }
+
+    /// A tool differs from the part of its definition that a meta tool has shown. Only a description
+    /// shows all of it again.
+    pub fn changed_since_described(entry: &Entry) -> Self {
+        let (name, describe) = (entry.exposed(), MetaTool::Describe.name());
+        let message = format!(
+            "the tool `{name}` is not what was shown any more; get its definition with {describe}"
+        );
+        Self::new(CallErrorKind::Unknown, message)
+    }
+
+    /// The arguments of [`MetaTool::Call`] cannot be used.
+    pub(crate) fn meta(error: &ArgumentError) -> Self {
+        Self::new(CallErrorKind::BadArguments, error.to_string())
     }
 
     /// A server was shut down because it was removed from the configuration.

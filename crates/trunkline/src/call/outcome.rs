@@ -22,7 +22,8 @@ pub struct Outcome {
     kind: ResultKind,
     is_modern: bool,
     apps: AppPages,
-    server: ServerName,
+    /// `None` if the host itself answered.
+    server: Option<ServerName>,
     trust: Trust,
 }
 
@@ -38,9 +39,23 @@ impl Outcome {
             Trust::Untrusted => mark_untrusted(&capped.result),
             Trust::Trusted => capped.result,
         };
-        let (missing, is_modern, server) = (capped.missing, false, server.clone());
+        let (missing, is_modern, server) = (capped.missing, false, Some(server.clone()));
         let apps = AppPages::None;
         Self { result, is_error, missing, kind, is_modern, apps, server, trust }
+    }
+
+    /// The outcome of a tool that the host itself answers.
+    pub(crate) fn of_host(result: Raw) -> Self {
+        Self {
+            is_error: is_error(&result),
+            result,
+            missing: 0,
+            kind: ResultKind::ToolCall,
+            is_modern: false,
+            apps: AppPages::None,
+            server: None,
+            trust: Trust::Trusted,
+        }
     }
 
     /// The kind of the result, by the method that was called.
@@ -67,26 +82,27 @@ impl Outcome {
     /// around the text (TOOL-10).
     #[must_use]
     pub fn for_model(self) -> Self {
-        match self.trust {
-            Trust::Trusted => self,
-            Trust::Untrusted => {
-                let result = with_notices(self.kind, &self.result, &self.server, self.apps);
+        match self.untrusted_server() {
+            None => self,
+            Some(server) => {
+                let result = with_notices(self.kind, &self.result, server, self.apps);
                 Self { result, ..self }
             }
         }
     }
 
-    /// The server of the result.
-    pub fn server(&self) -> &ServerName {
-        &self.server
+    /// The server of the result; `None` if the host itself answered, as for a search of tools.
+    pub fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
+    }
+
+    fn untrusted_server(&self) -> Option<&ServerName> {
+        self.server.as_ref().filter(|_| self.trust == Trust::Untrusted)
     }
 
     /// The result as text for a model (CALL-3).
     pub fn text(&self) -> String {
-        let speaker = match self.trust {
-            Trust::Trusted => SourceTrust::Trusted,
-            Trust::Untrusted => SourceTrust::Untrusted(&self.server),
-        };
+        let speaker = self.untrusted_server().map_or(SourceTrust::Trusted, SourceTrust::Untrusted);
         text_for_model(self.kind, &self.result, speaker)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Host;
+use super::shown::CallerShownTools;
 use crate::call::{CallError, CallOptions, Completion, Outcome};
 use crate::message::Raw;
 use crate::policy::{CallerSpec, Disclosure, UnknownCaller};
@@ -12,6 +13,9 @@ use crate::view::View;
 ///
 /// It follows the host: after a reload, or when the tools of a server change, it sees the current
 /// state.
+///
+/// It also remembers which tools [meta tools](crate::meta::MetaTool) have shown: use one caller, or
+/// clones of it, for one conversation with a model.
 ///
 /// ```
 /// # use trunkline::{Host, config};
@@ -30,19 +34,21 @@ use crate::view::View;
 pub struct HostCaller {
     pub(super) host: Host,
     /// An earlier view, from which the caller is refreshed.
-    view: Arc<View>,
+    pub(super) view: Arc<View>,
+    pub(super) shown: Arc<CallerShownTools>,
 }
 
 impl Host {
     /// The owner of the configuration: sees all items that the configuration allows, with the rule
-    /// that hides each of the others.
+    /// that hides each of the others. All handles of the owner are one caller.
     ///
     /// # Panics
     ///
     /// Never: the owner is always known.
     pub fn owner(&self) -> HostCaller {
         let spec = CallerSpec { disclosure: Disclosure::Reasons, ..CallerSpec::default() };
-        self.for_caller(spec).expect("invariant: a caller without names is known")
+        let owner = self.for_caller(spec).expect("invariant: a caller without names is known");
+        HostCaller { shown: Arc::clone(&self.shared.owner_shown), ..owner }
     }
 
     /// An agent of the configuration.
@@ -61,7 +67,7 @@ impl Host {
     /// When the configuration has no such agent or bundle.
     pub fn for_caller(&self, spec: CallerSpec<'_>) -> Result<HostCaller, UnknownCaller> {
         let view = Arc::new(self.view(spec)?);
-        Ok(HostCaller { host: self.clone(), view })
+        Ok(HostCaller { host: self.clone(), view, shown: Arc::default() })
     }
 }
 
@@ -94,6 +100,11 @@ impl HostCaller {
     /// When a reload has removed the agent or a bundle of the caller.
     pub fn view(&self) -> Result<View, CallError> {
         self.host.with_current_rules(&self.view)
+    }
+
+    /// The same caller with another view.
+    pub(super) fn with_view(&self, view: &Arc<View>) -> Self {
+        Self { view: Arc::clone(view), ..self.clone() }
     }
 
     /// Reads a resource by its exposed URI.

@@ -9,11 +9,12 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
 use super::Host;
-use crate::catalog::{Availability, Catalog, CatalogServer, DefinitionDigest, Entry, ItemKind};
+use crate::catalog::{Availability, Catalog, CatalogServer, Entry, ItemKind};
 use crate::config::{Trust, closest_match, escape_control};
 use crate::message::Raw;
 use crate::meta::{
-    ArgumentError, DescribeArguments, MetaTool, SearchArguments, SearchHit, ToolIndex, signature,
+    ArgumentError, DescribeArguments, MetaTool, SearchArguments, SearchHit, ShownTool, ToolIndex,
+    search_line,
 };
 use crate::name::ServerName;
 use crate::view::{DescriptionStyle, View};
@@ -63,9 +64,9 @@ pub struct MetaAnswer {
     pub text: String,
     /// Whether the arguments cannot be used.
     pub is_error: bool,
-    /// The tools that it shows, by exposed name. A tool that has another definition when it is
+    /// The tools that it shows, by exposed name. A tool that differs in the shown part when it is
     /// called is not the one that the model was shown.
-    pub shown: Vec<(String, DefinitionDigest)>,
+    pub shown: Vec<(String, ShownTool)>,
 }
 
 impl From<ArgumentError> for MetaAnswer {
@@ -96,8 +97,24 @@ impl MetaAnswer {
         }
     }
 
-    fn show(&mut self, entry: &Entry) {
-        self.shown.push((entry.exposed().to_owned(), entry.digest()));
+    /// Adds a definition, if there is room. Of one that is too long by itself, the beginning.
+    fn describe(&mut self, name: &str, definition: &str) -> bool {
+        let room = MAX_DEFINITIONS_BYTES.saturating_sub(self.text.len());
+        if definition.len() <= room {
+            let _ = writeln!(self.text, "{definition}");
+            return true;
+        }
+        if !self.text.is_empty() {
+            return false;
+        }
+        let end = definition.floor_char_boundary(MAX_DEFINITIONS_BYTES);
+        let (shown, missing) = definition.split_at_checked(end).unwrap_or((definition, ""));
+        let _ = writeln!(self.text, "{shown}\n{} bytes of {name} are missing", missing.len());
+        true
+    }
+
+    fn show(&mut self, entry: &Entry, tool: ShownTool) {
+        self.shown.push((entry.exposed().to_owned(), tool));
     }
 }
 
@@ -170,10 +187,9 @@ impl Host {
         }
         let mut answer = MetaAnswer::default();
         for hit in self.search_tools(view, search).await {
-            let definition = view.definition(hit.entry, DescriptionStyle::AsWritten);
-            let mark = if is_untrusted(self, hit.entry) { "[untrusted] " } else { "" };
-            let _ = writeln!(answer.text, "{mark}{}", signature(&definition));
-            answer.show(hit.entry);
+            let line = search_line(view, hit.entry);
+            let _ = writeln!(answer.text, "{line}");
+            answer.show(hit.entry, ShownTool::line(&line));
             answer.show_similar(&hit.similar);
         }
         if answer.shown.is_empty() {
@@ -189,20 +205,15 @@ impl Host {
             match view.route(ItemKind::Tool, name) {
                 Ok(entry) => {
                     // An untrusted server is always named.
-                    let style = match is_untrusted(self, entry) {
-                        true => DescriptionStyle::WithServer,
-                        false => self.description_style(),
+                    let style = match view.rules().trust(&entry.server().name) {
+                        Trust::Untrusted => DescriptionStyle::WithServer,
+                        Trust::Trusted => self.description_style(),
                     };
                     let definition = view.definition(entry, style);
-                    let is_first = answer.text.is_empty();
-                    if !is_first
-                        && answer.text.len() + definition.bytes().len() > MAX_DEFINITIONS_BYTES
-                    {
-                        left_out += 1;
-                        continue;
+                    match answer.describe(entry.exposed(), definition.text()) {
+                        true => answer.show(entry, ShownTool::definition(entry)),
+                        false => left_out += 1,
                     }
-                    let _ = writeln!(answer.text, "{}", definition.text());
-                    answer.show(entry);
                 }
                 Err(error) => {
                     let _ = writeln!(answer.text, "{}", escape_control(&error.to_string()));
@@ -277,11 +288,6 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         // The runtime is shutting down, and drops this task.
         Err(Err(_)) => std::future::pending().await,
     }
-}
-
-fn is_untrusted(host: &Host, entry: &Entry) -> bool {
-    let config = host.config();
-    config.server(entry.server().name.as_str()).is_none_or(|it| it.trust == Trust::Untrusted)
 }
 
 /// The servers that may have tools for a caller.

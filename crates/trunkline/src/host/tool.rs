@@ -5,40 +5,60 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::caller::{Arguments, HostCaller};
+use super::shown::CallPath;
 use super::{Host, WaitFor};
 use crate::call::{ArtifactDir, CallError, CallOptions, Outcome};
 use crate::catalog::Entry;
 use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
 use crate::item::{ItemKind, ToolAnnotations};
 use crate::message::{Notification, Raw, RpcError};
+use crate::meta::{CallArguments, MetaTool};
 use crate::name::ServerName;
 use crate::view::View;
 
-/// A tool that a caller sees.
+/// A tool that a model receives: one of a server, or a meta tool that finds and calls the others.
 ///
 /// It stands for the definition that was shown: if the definition has changed by the time of the
 /// call, or a rule hides the tool, the call is rejected.
 #[derive(Clone)]
 pub struct Tool {
-    host: Host,
-    view: Arc<View>,
-    entry: Entry,
+    /// With the view in which the tool was resolved.
+    caller: HostCaller,
+    source: ToolSource,
+}
+
+/// The implementation of a tool.
+#[derive(Clone)]
+enum ToolSource {
+    /// A server.
+    Server(Entry),
+    /// The host itself.
+    Meta(MetaTool),
 }
 
 impl Tool {
-    fn new(host: &Host, view: &Arc<View>, entry: &Entry) -> Self {
-        Self { host: host.clone(), view: Arc::clone(view), entry: entry.clone() }
+    fn of_server(caller: &HostCaller, view: &Arc<View>, entry: &Entry) -> Self {
+        Self { caller: caller.with_view(view), source: ToolSource::Server(entry.clone()) }
+    }
+
+    fn meta(caller: &HostCaller, view: &Arc<View>, tool: MetaTool) -> Self {
+        Self { caller: caller.with_view(view), source: ToolSource::Meta(tool) }
     }
 
     /// The exposed name, unique among all servers.
     pub fn name(&self) -> &str {
-        self.entry.exposed()
+        match &self.source {
+            ToolSource::Server(entry) => entry.exposed(),
+            ToolSource::Meta(tool) => tool.name(),
+        }
     }
 
-    /// The server of the tool.
-    pub fn server(&self) -> &ServerName {
-        &self.entry.server().name
+    /// The server of the tool; `None` for a meta tool.
+    pub fn server(&self) -> Option<&ServerName> {
+        self.entry().map(|entry| &entry.server().name)
     }
 
     /// The description for a model, with the server's name where that is configured; empty if there
@@ -50,22 +70,85 @@ impl Tool {
 
     /// The definition for a model: as the server wrote it, with the exposed name.
     pub fn definition(&self) -> Raw {
-        self.view.definition(&self.entry, self.host.description_style())
+        let HostCaller { host, view, .. } = &self.caller;
+        match &self.source {
+            ToolSource::Server(entry) => view.definition(entry, host.description_style()),
+            ToolSource::Meta(tool) => tool.definition().clone(),
+        }
     }
 
     /// The JSON Schema of its arguments.
     pub fn input_schema(&self) -> Raw {
-        self.entry.definition().get("inputSchema").unwrap_or_else(Raw::empty_object)
+        let definition = match &self.source {
+            ToolSource::Server(entry) => entry.definition(),
+            ToolSource::Meta(tool) => tool.definition(),
+        };
+        definition.get("inputSchema").unwrap_or_else(Raw::empty_object)
     }
 
-    /// Its annotations, such as `readOnlyHint`.
+    /// Its annotations, such as `readOnlyHint`. Those of [`MetaTool::Call`] say that it may do
+    /// anything: the annotations of its [`target`](Self::target) are the ones to decide on.
     pub fn annotations(&self) -> ToolAnnotations {
-        self.entry.annotations()
+        match &self.source {
+            ToolSource::Server(entry) => entry.annotations(),
+            ToolSource::Meta(tool) => ToolAnnotations::of(tool.definition()),
+        }
     }
 
-    /// The catalog entry that it was resolved to.
-    pub fn entry(&self) -> &Entry {
-        &self.entry
+    /// The catalog entry that it was resolved to; `None` for a meta tool.
+    pub fn entry(&self) -> Option<&Entry> {
+        match &self.source {
+            ToolSource::Server(entry) => Some(entry),
+            ToolSource::Meta(_) => None,
+        }
+    }
+
+    /// The meta tool, if it is one.
+    pub fn meta_tool(&self) -> Option<MetaTool> {
+        match &self.source {
+            ToolSource::Server(_) => None,
+            ToolSource::Meta(tool) => Some(*tool),
+        }
+    }
+
+    /// The tool that a call with these arguments runs, and the arguments that it gets: for
+    /// [`MetaTool::Call`] the tool that they name, otherwise the tool itself. A host that asks for
+    /// approval decides on the target and calls it:
+    ///
+    /// ```
+    /// # use serde_json::Value;
+    /// # use trunkline::{CallError, HostCaller, Outcome, Tool};
+    /// # fn ask_the_user(_: &Tool) -> Result<(), CallError> { Ok(()) }
+    /// async fn run(caller: &HostCaller, name: &str, arguments: Value) -> Result<Outcome, CallError> {
+    ///     let (tool, arguments) = caller.tool(name)?.target(arguments).await?;
+    ///     if tool.annotations().read_only != Some(true) {
+    ///         ask_the_user(&tool)?;
+    ///     }
+    ///     tool.call(arguments).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the arguments of a call name no tool that the caller sees, or one that has changed since
+    /// a meta tool has shown it.
+    pub async fn target(&self, arguments: impl Into<Arguments>) -> Result<(Self, Raw), CallError> {
+        let Arguments(arguments) = arguments.into();
+        self.target_within(arguments, None).await
+    }
+
+    async fn target_within(
+        &self,
+        arguments: Raw,
+        time_left: Option<Duration>,
+    ) -> Result<(Self, Raw), CallError> {
+        if self.meta_tool() != Some(MetaTool::Call) {
+            return Ok((self.clone(), arguments));
+        }
+        let call = CallArguments::read(&arguments).map_err(|error| CallError::meta(&error))?;
+        let name = call.name.as_str().unwrap_or_default();
+        let tool = self.caller.resolve_server_tool(&name, CallPath::Meta, time_left).await?;
+        Ok((tool, call.arguments.unwrap_or_else(Raw::empty_object)))
     }
 
     /// A call, which is made when it is awaited.
@@ -73,10 +156,21 @@ impl Tool {
         let Arguments(arguments) = arguments.into();
         ToolCall::new(CallTarget::Tool(Box::new(self.clone())), arguments)
     }
+
+    async fn run(&self, arguments: Raw, options: CallOptions<'_>) -> Result<Outcome, CallError> {
+        let (tool, arguments) = self.target_within(arguments, options.time_left()).await?;
+        let HostCaller { host, view, .. } = &tool.caller;
+        match &tool.source {
+            ToolSource::Server(entry) => host.call_entry(view, entry, arguments, options).await,
+            ToolSource::Meta(meta) => {
+                self.caller.answer_meta_tool(*meta, &arguments, options.time_left()).await
+            }
+        }
+    }
 }
 
 impl Host {
-    /// The tools of all servers, as the [owner](Host::owner) sees them.
+    /// The tools that a model receives, as the [owner](Host::owner) sees them.
     pub async fn tools(&self) -> Vec<Tool> {
         self.owner().tools().await
     }
@@ -88,32 +182,48 @@ impl Host {
 }
 
 impl HostCaller {
-    /// The tools that the caller sees, sorted by name. Servers whose lists are unknown are started,
-    /// and waited for within `timeouts.grace`.
+    /// The tools that a model receives, as `mode` says: first the meta tools, if any tool is in
+    /// meta mode, then the tools in direct mode, sorted by name. Servers whose lists are unknown are
+    /// started, and waited for within `timeouts.grace`.
+    ///
+    /// [`view`](Self::view) has all tools that the caller sees, whatever their mode is.
     pub async fn tools(&self) -> Vec<Tool> {
         self.host.refresh(&[ItemKind::Tool], WaitFor::Grace).await;
         let Ok(view) = self.view() else { return Vec::new() };
         let view = Arc::new(view);
-        let tool = |entry: &Entry| Tool::new(&self.host, &view, entry);
-        view.entries(ItemKind::Tool).map(tool).collect()
+        self.shown.record_list(&view);
+        let surface = view.surface();
+        let meta = MetaTool::ALL.into_iter().filter(|_| surface.has_meta_tools());
+        let meta = meta.map(|tool| Tool::meta(self, &view, tool));
+        let direct = surface.direct().map(|entry| Tool::of_server(self, &view, entry));
+        meta.chain(direct).collect()
     }
 
-    /// A known tool, resolved once.
+    /// A known tool, resolved once: a meta tool, or one of a server, whatever its mode is.
     ///
     /// # Errors
     ///
-    /// When the caller sees no tool of this name. [`tools`](Self::tools) also finds tools of
-    /// servers that have not been started yet.
+    /// When the caller sees no tool of this name, or the tool has changed since a meta tool has
+    /// shown it. [`tools`](Self::tools) also finds tools of servers that have not been started yet.
     pub fn tool(&self, name: &str) -> Result<Tool, CallError> {
         let view = Arc::new(self.view()?);
-        let entry = view.route(ItemKind::Tool, name)?;
-        Ok(Tool::new(&self.host, &view, entry))
+        match view.meta_tool(name) {
+            Some(tool) => Ok(Tool::meta(self, &view, tool)),
+            None => self.server_tool(&view, name, CallPath::Direct),
+        }
     }
 
     /// Calls a tool by name, when the returned call is awaited. A server that does not run is
     /// started, and one that is being restarted is waited for.
     pub fn call_tool(&self, name: &str, arguments: impl Into<Arguments>) -> ToolCall<'static> {
         ToolCall::by_name(self.clone(), name, arguments.into())
+    }
+
+    fn server_tool(&self, view: &Arc<View>, name: &str, path: CallPath) -> Result<Tool, CallError> {
+        let entry = view.route(ItemKind::Tool, name);
+        let entry = entry.map_err(|none| self.host.judged(none.into()))?;
+        self.shown.require_unchanged(view, entry, path)?;
+        Ok(Tool::of_server(self, view, entry))
     }
 
     /// Resolves a tool by name, after refreshing the lists of servers whose tools may have this
@@ -123,19 +233,45 @@ impl HostCaller {
         name: &str,
         time_left: Option<Duration>,
     ) -> Result<Tool, CallError> {
-        let missing = match self.tool(name) {
-            Ok(tool) => return Ok(tool),
-            Err(error) => error,
-        };
-        let view = self.view()?;
-        let owners = view.possible_owners(name);
-        if owners.is_empty() {
-            return Err(missing);
+        let view = Arc::new(self.view()?);
+        match view.meta_tool(name) {
+            Some(tool) => Ok(Tool::meta(self, &view, tool)),
+            None => self.resolve_server_tool(name, CallPath::Direct, time_left).await,
         }
-        let view = Arc::new(self.host.view_after_refresh(&view, &owners, time_left).await?);
-        let entry = view.route(ItemKind::Tool, name);
-        let entry = entry.map_err(|none| self.host.judged(none.into()))?;
-        Ok(Tool::new(&self.host, &view, entry))
+    }
+
+    async fn resolve_server_tool(
+        &self,
+        name: &str,
+        path: CallPath,
+        time_left: Option<Duration>,
+    ) -> Result<Tool, CallError> {
+        let view = self.view()?;
+        let owners = match view.route(ItemKind::Tool, name) {
+            Ok(_) => Vec::new(),
+            Err(_) => view.possible_owners(name),
+        };
+        let view = match &*owners {
+            [] => view,
+            owners => self.host.view_after_refresh(&view, owners, time_left).await?,
+        };
+        self.server_tool(&Arc::new(view), name, path)
+    }
+
+    /// Answers a meta tool other than [`MetaTool::Call`], from the lists that are known within
+    /// `timeouts.grace`.
+    async fn answer_meta_tool(
+        &self,
+        tool: MetaTool,
+        arguments: &Raw,
+        time_left: Option<Duration>,
+    ) -> Result<Outcome, CallError> {
+        let refresh = self.host.refresh(&[ItemKind::Tool], WaitFor::Grace);
+        // Later lists are found by the next search.
+        let _ = timeout(time_left.unwrap_or(Duration::MAX), refresh).await;
+        let mut answer = self.host.answer_meta_tool(&self.view()?, tool, arguments).await;
+        self.shown.record(std::mem::take(&mut answer.shown));
+        Ok(Outcome::of_host(answer.to_result()))
     }
 }
 
@@ -277,8 +413,7 @@ impl<'c> ToolCall<'c> {
                 caller.resolve_tool(&name, options.time_left()).await?
             }
         };
-        let Tool { host, view, entry } = &tool;
-        host.call_entry(view, entry, arguments, options).await
+        tool.run(arguments, options).await
     }
 }
 

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::config::escape_control;
+use crate::catalog::Entry;
+use crate::config::{Trust, escape_control};
 use crate::message::Raw;
+use crate::view::{DescriptionStyle, View};
 
 /// Parameters that are written; the others are counted.
 const MAX_PARAMETERS: usize = 8;
@@ -47,6 +49,15 @@ pub fn signature(definition: &Raw) -> String {
         let _ = write!(line, ": {description}");
     }
     escape_control(&line)
+}
+
+/// The line of a tool in the answer to a search, with a mark if its server is untrusted.
+pub fn search_line(view: &View, entry: &Entry) -> String {
+    let mark = match view.rules().trust(&entry.server().name) {
+        Trust::Trusted => "",
+        Trust::Untrusted => "[untrusted] ",
+    };
+    format!("{mark}{}", signature(&view.definition(entry, DescriptionStyle::AsWritten)))
 }
 
 /// The parameters of a schema, required ones first.

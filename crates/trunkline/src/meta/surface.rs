@@ -31,6 +31,22 @@ impl View {
         Surface { view: self, auto: unresolved.resolve_auto() }
     }
 
+    /// The meta tool that a call of this name means; `None` if the caller has no meta tools, or
+    /// receives a tool of a server under the same name.
+    pub fn meta_tool(&self, name: &str) -> Option<MetaTool> {
+        let tool = MetaTool::from_name(name)?;
+        let surface = self.surface();
+        let other = self.route(ItemKind::Tool, name);
+        let is_other = other.is_ok_and(|entry| surface.is_direct(entry));
+        (surface.answers_meta_tools() && !is_other).then_some(tool)
+    }
+
+    /// Whether the model may have received a tool directly, now or before `auto` was resolved to
+    /// another mode.
+    pub fn may_be_direct(&self, entry: &Entry) -> bool {
+        self.tool_mode(&entry.server().name) != ToolMode::Meta
+    }
+
     /// The mode of the tools of a server.
     fn tool_mode(&self, server: &ServerName) -> ToolMode {
         let of_bundles = self.caller().bundle_mode(server);

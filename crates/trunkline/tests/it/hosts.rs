@@ -5,6 +5,7 @@ mod stale_views;
 mod lifecycle;
 mod third_party_servers;
 mod calls;
+mod meta_mode;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

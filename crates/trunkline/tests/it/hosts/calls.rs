@@ -277,7 +277,7 @@ async fn names_of_the_host_are_not_given_away() {
     let renamed = view.entries(ItemKind::Tool).find(|entry| entry.name() == "started").unwrap();
     assert!(renamed.adjustment().is_some());
     let outcome = call(&host, renamed.exposed(), &json!({})).await.unwrap();
-    assert_eq!((outcome.text(), outcome.server().as_str()), ("1".to_owned(), "s"));
+    assert_eq!((outcome.text(), outcome.server().unwrap().as_str()), ("1".to_owned(), "s"));
     let listed = view.list(ItemKind::Tool, host.description_style());
     let ask = r#"{"name": "s_ask", "inputSchema": {"type": "object"},"description":"[s]"}"#;
     assert_eq!(listed[0].text(), ask);

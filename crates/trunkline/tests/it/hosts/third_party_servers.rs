@@ -214,7 +214,7 @@ async fn links_lead_where_they_came_from() {
     let read = within(host.read(&view, &link, CallOptions::default())).await.unwrap();
     let contents = read.result.get("contents").unwrap().items();
     assert_eq!(contents[0].get("uri").unwrap().as_str().unwrap(), link);
-    assert_eq!(read.server().as_str(), "f");
+    assert_eq!(read.server().unwrap().as_str(), "f");
     let bare = link.strip_prefix("trunkline://f/").unwrap();
     let error = within(host.read(&view, bare, CallOptions::default())).await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::Unknown);

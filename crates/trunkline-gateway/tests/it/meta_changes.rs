@@ -1,0 +1,204 @@
+//! Meta mode while tools and modes change.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use trunkline::config::{self, Config};
+
+use crate::support::client::{Asker, Era, text};
+use crate::support::echoing_server::echoing;
+use crate::support::file_driven_server::{canned, heard_of};
+use crate::support::gateway::{Folder, Hosted};
+use crate::support::subscription::Subscribed;
+
+/// A description whose end no search result shows.
+fn long(end: &str) -> String {
+    format!("{}{end}", "Find notes that contain a text. ".repeat(8))
+}
+
+/// Makes a server list one tool with this description.
+fn define(folder: &Folder, description: &str) {
+    let tool = json!({
+        "name": "find", "description": description,
+        "inputSchema": { "type": "object", "properties": { "query": { "type": "string" } } },
+    });
+    folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
+}
+
+fn parsed(text: &Value) -> Config {
+    let loaded = config::parse("test", text.to_string());
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    loaded.config
+}
+
+/// A server whose tools are listed again with every request.
+async fn hosted(folder: &Folder, mode: &str) -> Hosted {
+    let servers = json!({ "notes": canned(folder, "legacy") });
+    Hosted::of(parsed(&json!({ "mode": mode, "toolsTtlMs": 0, "mcpServers": servers }))).await
+}
+
+/// Another client makes the gateway list the tools again.
+async fn list_again(hosted: &Hosted, era: Era) {
+    let mut other = Asker::new(era, hosted.address).await.unwrap();
+    let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
+    other.ask("tools/list", json!({ "_meta": info })).await;
+}
+
+async fn search(asker: &mut Asker) -> String {
+    text(&asker.call("trunkline_search", json!({ "queries": ["find notes"] })).await).to_owned()
+}
+
+async fn describe(asker: &mut Asker) -> String {
+    let names = json!({ "names": ["notes_find"] });
+    text(&asker.call("trunkline_describe", names).await).to_owned()
+}
+
+async fn call(asker: &mut Asker) -> Value {
+    let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
+    asker.call("trunkline_call", call).await
+}
+
+fn assert_called(answer: &Value) {
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+}
+
+fn assert_changed(answer: &Value) {
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(message.contains("is not what was shown any more"), "{message}");
+    assert!(message.contains("trunkline_describe"), "{message}");
+}
+
+/// Regression: a search counted as if it had shown the whole definition.
+#[tokio::test]
+async fn call_is_refused_if_the_shown_part_of_a_tool_has_changed() {
+    for era in [Era::Legacy, Era::Modern] {
+        let folder = Folder::new();
+        define(&folder, &long("one"));
+        let hosted = hosted(&folder, "meta").await;
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        asker.ask("tools/list", json!({})).await;
+        assert!(search(&mut asker).await.starts_with("notes_find("));
+        // The line of the search is still true.
+        define(&folder, &long("two"));
+        list_again(&hosted, era).await;
+        assert_called(&call(&mut asker).await);
+        // Its end was shown, and a later search does not show it again.
+        assert!(describe(&mut asker).await.contains("two"));
+        assert_called(&call(&mut asker).await);
+        define(&folder, &long("three"));
+        list_again(&hosted, era).await;
+        assert!(search(&mut asker).await.starts_with("notes_find("));
+        assert_changed(&call(&mut asker).await);
+        assert!(describe(&mut asker).await.contains("three"));
+        assert_called(&call(&mut asker).await);
+        assert_eq!(heard_of(&folder, "tools/call").len(), 3);
+        hosted.end().await;
+    }
+}
+
+/// The line of a search does not make a client forget the definition that a list has shown.
+#[tokio::test]
+async fn search_does_not_replace_a_listed_definition() {
+    for era in [Era::Legacy, Era::Modern] {
+        let folder = Folder::new();
+        define(&folder, &long("one"));
+        let hosted = hosted(&folder, "auto").await;
+        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        asker.ask("tools/list", json!({})).await;
+        define(&folder, &long("two"));
+        list_again(&hosted, era).await;
+        assert!(search(&mut asker).await.starts_with("notes_find("));
+        assert_changed(&call(&mut asker).await);
+        assert!(heard_of(&folder, "tools/call").is_empty());
+        hosted.end().await;
+    }
+}
+
+/// Regression: a definition longer than the limit of a description was written whole.
+#[tokio::test]
+async fn long_definition_is_described_in_part() {
+    let folder = Folder::new();
+    define(&folder, &"Find notes. ".repeat(30_000));
+    let hosted = hosted(&folder, "meta").await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let described = describe(&mut asker).await;
+    assert!(described.len() < 257 * 1024, "{}", described.len());
+    let end = described.lines().last().unwrap();
+    let missing = end.split_whitespace().find_map(|word| word.parse::<usize>().ok()).unwrap();
+    assert!(end.contains("bytes of notes_find are missing"), "{end}");
+    assert!(missing > 90_000 && missing < 110_000, "{end}");
+    assert_called(&call(&mut asker).await);
+    hosted.end().await;
+}
+
+/// Regression: clients were notified of changes that their list does not have.
+#[tokio::test]
+async fn constant_list_is_not_announced_as_changed() {
+    let folder = Folder::new();
+    define(&folder, "one");
+    let config = json!({
+        "mode": "meta", "toolsTtlMs": 0,
+        "mcpServers": { "notes": canned(&folder, "legacy") },
+        "bundles": { "direct": { "serverId": "notes", "mode": "direct" } },
+    });
+    let hosted = Hosted::of(parsed(&config)).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    asker.ask("tools/list", json!({})).await;
+    let meta = Subscribed::at("/mcp", &mut asker).await;
+    let mut direct = Subscribed::at("/mcp/bundles/direct", &mut asker).await;
+    define(&folder, "two");
+    list_again(&hosted, Era::Modern).await;
+    let told = direct.next().await.unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    hosted.host.shutdown().await;
+    assert_eq!(meta.ends().await, Vec::<Value>::new());
+    hosted.end().await;
+}
+
+/// A client is notified when a reload changes the mode, in both directions.
+#[tokio::test]
+async fn change_of_the_mode_is_announced() {
+    let folder = Folder::new();
+    define(&folder, "one");
+    let config = |mode: &str| {
+        let servers = json!({ "notes": canned(&folder, "legacy") });
+        parsed(&json!({ "mode": mode, "mcpServers": servers }))
+    };
+    let hosted = Hosted::of(config("meta")).await;
+    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    asker.ask("tools/list", json!({})).await;
+    let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
+    for mode in ["direct", "meta"] {
+        hosted.host.reload(config(mode), BTreeMap::new()).await;
+        let told = subscribed.next().await.unwrap();
+        assert_eq!(told["method"], "notifications/tools/list_changed", "{mode}");
+    }
+    hosted.end().await;
+}
+
+/// Regression: the client could not continue a parked call after a reload to direct mode.
+#[tokio::test]
+async fn parked_call_goes_on_after_a_reload_to_direct_mode() {
+    let config = |mode: &str, generation: &str| {
+        parsed(&json!({ "mode": mode, "mcpServers": { "echoing": echoing(generation) } }))
+    };
+    for generation in ["legacy", "modern"] {
+        let hosted = Hosted::of(config("meta", generation)).await;
+        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let arguments = json!({ "name": "ask", "arguments": {} });
+        let asked = asker.call("trunkline_call", arguments.clone()).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        hosted.host.reload(config("direct", generation), BTreeMap::new()).await;
+        let requests = asked["result"]["inputRequests"].as_object().unwrap();
+        let key = requests.keys().next().unwrap().clone();
+        let input = json!({ "action": "accept", "content": { "name": "Ann" } });
+        let mut again = json!({ "name": "trunkline_call", "arguments": arguments,
+            "inputResponses": { key: input }, "requestState": asked["result"]["requestState"] });
+        assert_eq!(text(&asker.ask("tools/call", again.clone()).await), "Ann", "{generation}");
+        // Without the state it is a call of a tool that does not exist.
+        again.as_object_mut().unwrap().remove("requestState");
+        let answer = asker.ask("tools/call", again).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        hosted.end().await;
+    }
+}
