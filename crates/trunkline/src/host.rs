@@ -46,6 +46,7 @@ mod status;
 mod caller;
 mod tool;
 mod meta;
+mod item_tools;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -247,6 +248,11 @@ impl Host {
     /// The configuration in use.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.shared.active.borrow().config)
+    }
+
+    /// Whether any caller may receive tools in another form than directly (BUN-3).
+    pub fn has_meta_tools(&self) -> bool {
+        self.shared.active.borrow().rules.has_meta_tools()
     }
 
     /// Waits until another configuration than `known` is active.
