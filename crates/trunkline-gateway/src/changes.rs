@@ -298,9 +298,16 @@ impl Drop for ScopeGuard {
 /// A digest of each list of a scope.
 fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
+    let surface = view.surface();
     ItemKind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();
+        if kind == ItemKind::Tool {
+            surface.has_meta_tools().hash(&mut hasher);
+            surface.item_tools().for_each(|tool| tool.hash(&mut hasher));
+        }
         for entry in view.entries(kind) {
+            // In meta mode, clients hear of tools that they can only search for, too.
+            (kind == ItemKind::Tool && surface.is_direct(entry)).hash(&mut hasher);
             entry.exposed().hash(&mut hasher);
             entry.definition().bytes().hash(&mut hasher);
         }
