@@ -18,7 +18,9 @@ pub(crate) use call::{
     TokensArguments, quoted,
 };
 
-pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
+pub(crate) use serve::{
+    DemoArguments, ModeArgument, ServeArguments, TokenAddArguments, TokenCommand,
+};
 
 const EXIT_CODES: &str = "\
 Examples:
@@ -119,6 +121,14 @@ impl Command {
             | Self::Completions { .. }
             | Self::DemoServer(_) => return None,
         })
+    }
+
+    /// The mode of this run, for commands that serve models.
+    pub(crate) fn mode(&self) -> Option<ModeArgument> {
+        match self {
+            Self::Serve(arguments) => arguments.mode,
+            _ => None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trunkline::config::{Access, DiscoveredFiles, LoadOptions, SearchPath};
+use trunkline::config::{Access, DiscoveredFiles, LoadOptions, SearchPath, ToolMode};
 
 use crate::arguments::{Arguments, ColorChoice, Format, quoted};
 use crate::environment::ProcessEnv;
@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) colors: Colors,
     /// The access rule for all servers in this run.
     pub(crate) access: Option<Access>,
+    /// The mode of scopes that have none of their own, in this run.
+    pub(crate) mode: Option<ToolMode>,
     /// Whether to show progress if stderr is a terminal.
     pub(crate) progress: bool,
 }
@@ -43,6 +45,7 @@ impl Settings {
             config: global.config.clone(),
             progress: !global.no_progress && !global.quiet && !has_log,
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
+            mode: arguments.command.mode().map(ToolMode::from),
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {
                 (true, _) => Verbosity::Quiet,
@@ -76,6 +79,7 @@ impl Settings {
             path: file.or_else(|| self.config.clone()),
             overrides: None,
             access: self.access,
+            mode: self.mode,
             working_directory: environment.working_directory().to_owned(),
             discovered: DiscoveredFiles::NeedConsent,
         }

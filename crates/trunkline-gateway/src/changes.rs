@@ -299,12 +299,15 @@ impl Drop for ScopeGuard {
 /// A digest of each list of a scope.
 fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
+    let surface = view.surface();
     ItemKind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();
-        let surface = (kind == ItemKind::Tool).then(|| view.surface());
-        surface.map(|surface| surface.has_meta_tools()).hash(&mut hasher);
+        if kind == ItemKind::Tool {
+            surface.has_meta_tools().hash(&mut hasher);
+            surface.item_tools().for_each(|tool| tool.hash(&mut hasher));
+        }
         // A model finds the other tools itself: they are in no list.
-        let is_listed = |entry: &&Entry| surface.is_none_or(|surface| surface.is_direct(entry));
+        let is_listed = |entry: &&Entry| kind != ItemKind::Tool || surface.is_direct(entry);
         for entry in view.entries(kind).filter(is_listed) {
             entry.exposed().hash(&mut hasher);
             entry.definition().bytes().hash(&mut hasher);

@@ -15,6 +15,7 @@ pub(crate) mod in_flight;
 pub(crate) mod parking;
 pub(crate) mod tasks;
 pub(crate) mod relay;
+pub(crate) mod item_tools;
 pub(crate) mod custom;
 pub(crate) mod subscribe;
 pub(crate) mod listen;

@@ -78,10 +78,10 @@ pub use inspect::{Inspector, inspect};
 pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
 pub use model::{
     Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, Config, ConsentHold,
-    ConsentHoldReason, FileOrigin, FileReach, FoundBy, ListLocations, Naming, Origin, Protocol,
-    Provenance, Remote, RemoteTransport, Restart, RuleLocations, Server, ServerSettings, Share,
-    StartPolicy, Stdio, Timeouts, ToolLists, ToolMode, ToolSurface, Transport, Trust, UnknownKey,
-    UriStyle,
+    ConsentHoldReason, FileOrigin, FileReach, FoundBy, ItemToolSettings, ListLocations, Naming,
+    Origin, Protocol, Provenance, Remote, RemoteTransport, Restart, RuleLocations, Server,
+    ServerSettings, Share, StartPolicy, Stdio, Timeouts, ToolLists, ToolMode, ToolSurface,
+    Transport, Trust, UnknownKey, UriStyle,
 };
 pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};

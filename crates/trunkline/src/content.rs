@@ -4,6 +4,7 @@
 mod block;
 mod notice;
 mod text;
+mod tool_result;
 mod truncate;
 mod artifact;
 mod arguments;
@@ -15,6 +16,7 @@ pub use block::ResultKind;
 pub use notice::with_untrusted_notices;
 pub(crate) use notice::{AppPages, with_notices};
 pub use text::{SourceTrust, text_for_model};
+pub use tool_result::to_tool_result;
 pub(crate) use truncate::truncate_again;
 pub use truncate::{TruncatedResult, truncate};
 pub use uris::rewrite_uris;

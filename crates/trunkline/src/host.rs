@@ -47,6 +47,7 @@ mod meta;
 mod shown;
 mod caller;
 mod tool;
+mod item_tools;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
@@ -252,6 +253,11 @@ impl Host {
     /// The configuration in use.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.shared.active.borrow().config)
+    }
+
+    /// Whether any caller may receive tools in another form than directly (BUN-3).
+    pub fn has_meta_tools(&self) -> bool {
+        self.shared.active.borrow().rules.has_meta_tools()
     }
 
     /// Waits until another configuration than `known` is active.

@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use trunkline::config::ToolMode;
 
 use super::call::{AccessArgument, RunArguments};
 
@@ -39,6 +40,11 @@ pub(crate) struct ServeArguments {
     #[arg(long = "allow-origin", value_name = "ORIGIN", conflicts_with = "stdio")]
     pub(crate) origins: Vec<String>,
 
+    /// Presents tools to models in this mode, where agents and bundles have none of their own [default:
+    /// that of the configuration]
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) mode: Option<ModeArgument>,
+
     /// Limits the requests per second of each token, or of all clients without --tokens [default: no limit]
     #[arg(long, value_name = "NUMBER", conflicts_with = "stdio",
         value_parser = clap::value_parser!(u32).range(1..))]
@@ -46,6 +52,27 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten)]
     pub(crate) run: RunArguments,
+}
+
+/// How tools are presented to models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArgument {
+    /// Lists each tool
+    Direct,
+    /// Lists a few tools to search, describe and call the others
+    Meta,
+    /// Lists each tool while all of them fit into `tokenBudget`
+    Auto,
+}
+
+impl From<ModeArgument> for ToolMode {
+    fn from(argument: ModeArgument) -> Self {
+        match argument {
+            ModeArgument::Direct => Self::Direct,
+            ModeArgument::Meta => Self::Meta,
+            ModeArgument::Auto => Self::Auto,
+        }
+    }
 }
 
 /// Parses an address to listen on; a port alone is on the loopback interface.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::message::Raw;
-use trunkline::meta::MetaTool;
+use trunkline::meta::{ItemTool, MetaTool};
 use trunkline::view::View;
 
 use crate::arguments::{Format, TokensArguments};
@@ -31,6 +31,8 @@ struct ToolCost {
 /// The tokens of a view's tools.
 struct Costs {
     servers: BTreeMap<String, Vec<ToolCost>>,
+    /// The tools for resources and prompts, which each mode has if they are switched on.
+    items: Vec<ToolCost>,
     meta: usize,
     /// What the model receives as configured.
     configured: usize,
@@ -80,9 +82,16 @@ impl Tokenizer {
 
 impl Costs {
     fn of(tokenizer: &Tokenizer, view: &View, define: impl Fn(&Entry) -> Raw) -> Self {
-        let meta = MetaTool::ALL.iter().map(|tool| tokenizer.count(tool.definition().text())).sum();
         let surface = view.surface();
-        let mut configured = if surface.has_meta_tools() { meta } else { 0 };
+        let item = |tool: ItemTool| ToolCost {
+            name: tool.name().to_owned(),
+            tokens: tokenizer.count(tool.definition().text()),
+        };
+        let items: Vec<_> = surface.item_tools().map(item).collect();
+        let of_items = sum(&items);
+        let of_meta = |tool: &MetaTool| tokenizer.count(tool.definition().text());
+        let meta = MetaTool::ALL.iter().map(of_meta).sum::<usize>() + of_items;
+        let mut configured = if surface.has_meta_tools() { meta } else { of_items };
         let mut servers: BTreeMap<String, Vec<ToolCost>> = BTreeMap::new();
         for entry in view.entries(ItemKind::Tool) {
             let tokens = tokenizer.count(define(entry).text());
@@ -93,21 +102,20 @@ impl Costs {
         for tools in servers.values_mut() {
             tools.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.name.cmp(&b.name)));
         }
-        Self { servers, meta, configured }
+        Self { servers, items, meta, configured }
     }
 
     fn direct(&self) -> usize {
-        self.servers.values().flatten().map(|tool| tool.tokens).sum()
+        self.servers.values().map(|tools| sum(tools)).sum::<usize>() + sum(&self.items)
     }
 
     fn as_text(&self, shows_tools: bool) -> String {
         let mut rows = vec![["server".to_owned(), "tools".to_owned(), "tokens".to_owned()]];
         for (server, tools) in &self.servers {
-            let tokens: usize = tools.iter().map(|tool| tool.tokens).sum();
-            rows.push([server.clone(), tools.len().to_string(), tokens.to_string()]);
-            for tool in tools.iter().filter(|_| shows_tools) {
-                rows.push([format!("  {}", tool.name), String::new(), tool.tokens.to_string()]);
-            }
+            push_rows(&mut rows, server, tools, shows_tools);
+        }
+        if !self.items.is_empty() {
+            push_rows(&mut rows, "(resources and prompts)", &self.items, shows_tools);
         }
         let widths = [0, 1, 2].map(|column| {
             rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
@@ -125,6 +133,7 @@ impl Costs {
     }
 
     fn as_json(&self) -> Value {
+        let items: BTreeMap<_, _> = self.items.iter().map(|it| (&it.name, it.tokens)).collect();
         let servers: BTreeMap<_, _> = self
             .servers
             .iter()
@@ -136,9 +145,22 @@ impl Costs {
         json!({
             "vocabulary": "o200k_base",
             "servers": servers,
+            "resourcesAndPrompts": items,
             "direct": self.direct(),
             "meta": self.meta,
             "configured": self.configured,
         })
     }
+}
+
+/// Adds the row of a server, and those of its tools if they are shown.
+fn push_rows(rows: &mut Vec<[String; 3]>, name: &str, tools: &[ToolCost], shows_tools: bool) {
+    rows.push([name.to_owned(), tools.len().to_string(), sum(tools).to_string()]);
+    for tool in tools.iter().filter(|_| shows_tools) {
+        rows.push([format!("  {}", tool.name), String::new(), tool.tokens.to_string()]);
+    }
+}
+
+fn sum(tools: &[ToolCost]) -> usize {
+    tools.iter().map(|tool| tool.tokens).sum()
 }

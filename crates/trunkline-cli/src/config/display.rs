@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use trunkline::config::{
-    ColorStyle, Config, LoadedConfig, Server, Transport, escape_control, shown_variable,
+    ColorStyle, Config, ItemToolSettings, LoadedConfig, Server, ToolMode, Transport,
+    escape_control, shown_variable,
 };
 use trunkline::connection::ChildOptions;
 use unicode_width::UnicodeWidthStr as _;
@@ -26,6 +27,9 @@ const BEHAVIOUR: &[&str] = &[
     "idleTimeout",
     "maxResultBytes",
 ];
+
+/// Settings of the form in which models receive tools.
+const SURFACE: &[&str] = &["naming", "mode", "tokenBudget", "resourcesAsTools", "promptsAsTools"];
 
 /// The effective configuration with the origin of each server. When verbose, a stdio server is
 /// shown with the variables it would inherit.
@@ -184,6 +188,7 @@ fn bundles(text: &mut String, config: &Config, style: ColorStyle) {
         let name = strong(style, name.as_str());
         let tools = escape_control(&format!("{allow}{deny}"));
         let _ = writeln!(text, "\nbundle {name}: {mode}, of {server}: {tools}");
+        surface_lines(text, None, bundle.item_tools);
         let _ = writeln!(text, "  written at {}", bundle.location);
     }
     for name in config.disabled_bundles() {
@@ -210,14 +215,29 @@ fn agents(text: &mut String, config: &Config, style: ColorStyle) {
         };
         let name = strong(style, name.as_str());
         let _ = writeln!(text, "\nagent {name}: {tools}");
+        surface_lines(text, agent.mode, agent.item_tools);
         let _ = writeln!(text, "  written at {}", agent.location);
+    }
+}
+
+/// The settings of an agent or a bundle that replace those of all scopes.
+fn surface_lines(text: &mut String, mode: Option<ToolMode>, tools: ItemToolSettings) {
+    let flag = |value: bool| value.to_string();
+    for (key, value) in [
+        ("mode", mode.map(|mode| mode.as_str().to_owned())),
+        ("resourcesAsTools", tools.resources.map(flag)),
+        ("promptsAsTools", tools.prompts.map(flag)),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  {key}: {value}");
+        }
     }
 }
 
 fn settings_lines(text: &mut String, config: &Config) {
     let shown = config.to_json();
     text.push_str("\nsettings\n");
-    for key in ["naming"].iter().chain(BEHAVIOUR).chain(&["agentFiles"]) {
+    for key in SURFACE.iter().chain(BEHAVIOUR).chain(&["agentFiles"]) {
         if let Some(value) = shown.get(*key).filter(|value| **value != json!([])) {
             let _ = writeln!(text, "  {key}: {}", setting(key, value));
         }

@@ -133,6 +133,7 @@ impl Inspector for Inspection<'_> {
                 path: config_argument(&args),
                 overrides: None,
                 access: None,
+                mode: None,
                 working_directory: self.directory(program),
                 discovered: DiscoveredFiles::Run,
             },

@@ -56,3 +56,30 @@ fn missing_servers_are_failures() {
         }
     }
 }
+
+/// TOOL-14: tools for resources and prompts count in each mode, where they are on.
+#[test]
+fn tokens_counts_the_tools_for_resources_and_prompts() {
+    let without = folder().run(&["tokens", "--format", "json"]).json();
+    assert_eq!(without["resourcesAndPrompts"], json!({}));
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let words = json!({ "command": program, "args": ["demo-server", "words"] });
+    let config = json!({ "mcpServers": { "words": words }, "agents": {
+        "reader": { "resourcesAsTools": true, "promptsAsTools": true, "mode": "meta" },
+    } });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    let plain = folder.run(&["tokens", "--format", "json"]).json();
+    assert_eq!((&plain["configured"], &plain["direct"]), (&without["direct"], &without["direct"]));
+    let with = folder.run(&["tokens", "--agent", "reader", "--format", "json"]).json();
+    let items = with["resourcesAndPrompts"].as_object().unwrap();
+    assert_eq!(items.len(), 4);
+    let items: u64 = items.values().map(|tokens| tokens.as_u64().unwrap()).sum();
+    for mode in ["direct", "meta"] {
+        let before = without[mode].as_u64().unwrap();
+        assert_eq!(with[mode].as_u64().unwrap(), before + items, "{mode}");
+    }
+    assert_eq!(with["configured"], with["meta"]);
+    let text = folder.run(&["tokens", "--agent", "reader", "--tools"]).output;
+    assert!(text.contains("(resources and prompts)"), "{text}");
+    assert!(text.contains("  trunkline_read_resource"), "{text}");
+}

@@ -241,3 +241,18 @@ fn nonsense_is_answered_and_does_not_end_it() {
     );
     assert_eq!(speaking.tools(), ["words_count_words", "words_shout"]);
 }
+
+/// BUN-3: `--mode` replaces the mode of the configuration, not those of bundles.
+#[test]
+fn mode_of_the_command_line_replaces_that_of_the_configuration() {
+    let folder = folder(&marker());
+    let tools = |arguments: &[&str]| Speaking::start(&folder, arguments).tools();
+    assert_eq!(tools(&["--mode", "auto"]), ["words_count_words", "words_shout"]);
+    let meta = ["trunkline_search", "trunkline_describe", "trunkline_call", "trunkline_servers"];
+    assert_eq!(tools(&["--mode", "meta"]), meta);
+    assert_eq!(tools(&["--mode", "meta", "--agent", "reader"]), meta);
+    assert_eq!(tools(&["--mode", "meta", "--bundle", "counting"]), ["words_count_words"]);
+    let wrong = folder.run(&["serve", "--stdio", "--mode", "metta"]);
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(wrong.messages.contains("metta"), "{wrong}");
+}

@@ -9,7 +9,7 @@ use trunkline::protocol::{Era, is_mcp_method};
 
 use super::discover::discover_result;
 use super::gateway::Gateway;
-use super::meta_tools::named_meta_tool;
+use super::item_tools::OwnTool;
 use super::request_log;
 use super::subscribe::unsubscribe;
 use crate::client::caller::Caller;
@@ -37,9 +37,15 @@ async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingReque
     incoming.check_progress_token()?;
     // Boxed, because the futures of the handlers are large and this one is moved several times.
     match RelayMethod::from_method(&incoming.method) {
-        Some(RelayMethod::Call) if let Some(tool) = named_meta_tool(&incoming) => {
-            Box::pin(gateway.call_meta_tool(caller, tool, incoming)).await
-        }
+        Some(RelayMethod::Call) => match OwnTool::named(&incoming) {
+            Some(OwnTool::Meta(tool)) => {
+                Box::pin(gateway.call_meta_tool(caller, tool, incoming)).await
+            }
+            Some(OwnTool::Item(tool)) => {
+                Box::pin(gateway.call_item_tool(caller, tool, incoming)).await
+            }
+            None => Box::pin(gateway.relay(caller, RelayMethod::Call, incoming)).await,
+        },
         Some(relay_method) => Box::pin(gateway.relay(caller, relay_method, incoming)).await,
         None => Box::pin(dispatch_local(gateway, caller, incoming)).await,
     }

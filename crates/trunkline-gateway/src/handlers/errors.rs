@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use trunkline::call::{CallError, CallErrorKind, NoResult};
+use trunkline::config::escape_control;
 use trunkline::error::Error;
 use trunkline::host::RelayMethod;
 use trunkline::message::{Raw, RpcError};
@@ -94,6 +95,8 @@ impl From<&CallError> for Failure {
 enum Subject {
     /// An item of a server.
     Item(RelayMethod),
+    /// An item of a server, for a tool that reads resources or gets prompts.
+    ItemTool(RelayMethod),
     /// A task of a server.
     Task,
     /// Unknown: the method is not part of MCP.
@@ -116,6 +119,16 @@ impl<'r> FailedRequest<'r> {
         Self { client, subject: Subject::Item(relay_method), params }
     }
 
+    /// The same request, made by a tool, if it is.
+    pub(crate) fn by_item_tool(self, is_item_tool: bool) -> Self {
+        match self.subject {
+            Subject::Item(relay_method) if is_item_tool => {
+                Self { subject: Subject::ItemTool(relay_method), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// A request about a task.
     pub(crate) fn task(client: &'r ClientProfile, params: &'r Raw) -> Self {
         Self { client, subject: Subject::Task, params }
@@ -131,6 +144,7 @@ impl<'r> FailedRequest<'r> {
     pub(crate) fn response(&self, failure: &Failure) -> RpcResult {
         let (era, message) = (self.client.era, &*failure.message);
         match (&failure.kind, self.subject) {
+            (_, Subject::ItemTool(relay_method)) => self.tool_response(relay_method, failure),
             (FailureKind::Refused(error), Subject::Item(relay_method)) => {
                 let translated = self.translated(relay_method, error);
                 translated.map(|result| translate::result(era, relay_method, &result))
@@ -162,6 +176,26 @@ impl<'r> FailedRequest<'r> {
                 Err(failure.to_error(code::INTERNAL_ERROR, &message))
             }
         }
+    }
+
+    /// The result of a tool for resources or prompts: a model can read every failure, except those
+    /// that its client has to handle.
+    fn tool_response(&self, relay_method: RelayMethod, failure: &Failure) -> RpcResult {
+        let (message, is_retryable) = (&*failure.message, failure.is_retryable);
+        let result = match &failure.kind {
+            FailureKind::Refused(error) => match self.translated(relay_method, error) {
+                Ok(input_required) => input_required,
+                Err(error) if is_for_client(&error) => return Err(error),
+                Err(_) => NoResult::Failed.result(message, is_retryable),
+            },
+            FailureKind::Unknown { hint: Some(hint) } => {
+                tool_error(&format!("{message}; to change that: {hint}"))
+            }
+            FailureKind::Unknown { hint: None } | FailureKind::BadArguments => tool_error(message),
+            FailureKind::NoResult(cause) => cause.result(message, is_retryable),
+            FailureKind::Unlisted => NoResult::Unreachable.result(message, is_retryable),
+        };
+        Ok(translate::result(self.client.era, RelayMethod::Call, &result))
     }
 
     /// An error in the era of the client. A result where that era has one in its place.
@@ -196,6 +230,17 @@ impl<'r> FailedRequest<'r> {
             _ => Err(error.clone()),
         }
     }
+}
+
+/// Whether a client has to act on an error before the request can succeed.
+fn is_for_client(error: &RpcError) -> bool {
+    matches!(error.code(), code::URL_ELICITATION_REQUIRED | code::MISSING_CLIENT_CAPABILITY)
+}
+
+/// The result of a tool that cannot be used as it was called.
+fn tool_error(message: &str) -> Raw {
+    let content = json!([{ "type": "text", "text": escape_control(message) }]);
+    Raw::from_value(&json!({ "content": content, "isError": true }))
 }
 
 /// An `InputRequiredResult` with the URL elicitations that a legacy server requires.

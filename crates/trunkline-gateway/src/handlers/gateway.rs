@@ -99,7 +99,7 @@ async fn index_changes(host: WeakHost, mut catalog: watch::Receiver<Arc<Catalog>
     loop {
         let newest = Arc::clone(&catalog.borrow_and_update());
         let Some(host) = host.upgrade() else { return };
-        if host.config().has_meta_tools() {
+        if host.has_meta_tools() {
             host.tool_index(&newest).await;
         }
         drop(host);

@@ -35,6 +35,9 @@ impl<'v> ListPageBody<'v> {
         if after.is_none() && surface.is_some_and(|surface| surface.has_meta_tools()) {
             definitions.extend(MetaTool::ALL.iter().map(|tool| tool.definition().clone()));
         }
+        if let Some(surface) = surface.filter(|_| after.is_none()) {
+            definitions.extend(surface.item_tools().map(|tool| tool.definition().clone()));
+        }
         let is_listed = |entry: &&Entry| surface.is_none_or(|surface| surface.is_direct(entry));
         for entry in view.entries(kind).skip_while(is_before).filter(is_listed) {
             let definition = define(entry);

@@ -27,11 +27,6 @@ fn is_continued(view: &View, tool: MetaTool, incoming: &IncomingRequest) -> bool
     tool == MetaTool::Call && incoming.state.is_some() && is_free()
 }
 
-/// The meta tool that a call names, if any.
-pub(crate) fn named_meta_tool(incoming: &IncomingRequest) -> Option<MetaTool> {
-    MetaTool::from_name(&incoming.subject()?)
-}
-
 impl Gateway {
     /// Handles a call that names a meta tool. If the caller has none, a server may have a tool of
     /// that name; if the name is written twice, the call is refused as any other.

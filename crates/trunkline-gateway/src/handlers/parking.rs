@@ -15,6 +15,7 @@ use crate::client::caller::Caller;
 use crate::client::parked::ParkedCall;
 use crate::client::state_codec::SealContext;
 use crate::request::errors::{handler_panicked, shutting_down};
+use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
 
@@ -129,14 +130,16 @@ impl Gateway {
     pub(crate) async fn resume(
         &self,
         caller: &Caller,
-        (relay_method, params): (RelayMethod, &Raw),
+        (relay_method, incoming): (RelayMethod, &IncomingRequest),
         state: &str,
         missing: Option<CallError>,
     ) -> RpcResult {
+        let params = &incoming.params;
         let mut call = self.parked_call(caller, params, state).await?;
         if let Some(error) = missing.filter(|it| it.kind() == CallErrorKind::Unknown) {
             drop(call);
             let request = FailedRequest::item(&caller.client, (relay_method, params));
+            let request = request.by_item_tool(incoming.is_item_tool);
             return request.response(&Failure::from(&error));
         }
         call.inputs.queue.set_channel(caller.channel.clone());

@@ -46,7 +46,7 @@ impl Gateway {
                     let view = self.view(&caller)?;
                     let found = self.host.find(&view, relay_method, &incoming.params);
                     require_param_headers(&incoming, &found)?;
-                    let request = (relay_method, &incoming.params);
+                    let request = (relay_method, &incoming);
                     return self.resume(&caller, request, &state, found.err()).await;
                 }
             },
@@ -80,7 +80,7 @@ impl Gateway {
                 let shown = (&view, incoming.is_meta);
                 let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
                 require_param_headers(&incoming, &found)?;
-                return self.relay_resolved(handler, &view, request, found).await;
+                return self.relay_resolved(handler, &view, (relay_method, &incoming), found).await;
             }
         }
         // Boxed: this path is rare, and its futures are as large again.
@@ -90,7 +90,7 @@ impl Gateway {
         let shown = (&view, incoming.is_meta);
         let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
         require_param_headers(&incoming, &found)?;
-        Box::pin(self.relay_resolved(handler, &view, request, found)).await
+        Box::pin(self.relay_resolved(handler, &view, (relay_method, &incoming), found)).await
     }
 
     /// Relays a request to the server that it was resolved to, if any.
@@ -98,9 +98,10 @@ impl Gateway {
         &self,
         handler: RelayHandler,
         view: &View,
-        (relay_method, params): (RelayMethod, &Raw),
+        (relay_method, incoming): (RelayMethod, &IncomingRequest),
         found: Result<ResolvedRequest<'_>, CallError>,
     ) -> RpcResult {
+        let params = &incoming.params;
         let subject = found
             .as_ref()
             .ok()
@@ -135,6 +136,11 @@ impl Gateway {
             Ok(outcome) => {
                 let name = subject.as_ref().map(|(_, name)| &**name).unwrap_or_default();
                 let request = (relay_method, name, params);
+                // The result of a tool that reads a resource has the form of any tool's.
+                let (request, outcome) = match incoming.is_item_tool {
+                    true => ((RelayMethod::Call, name, params), outcome.into_tool_result()),
+                    false => (request, outcome),
+                };
                 self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
@@ -142,7 +148,8 @@ impl Gateway {
                 let down = self.down_owner(view, request, &error);
                 let declined = || Some(Failure::declined(server, handler.declined()?));
                 let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
-                FailedRequest::item(&caller.client, request).response(&failure)
+                let failed = FailedRequest::item(&caller.client, request);
+                failed.by_item_tool(incoming.is_item_tool).response(&failure)
             }
         }
     }

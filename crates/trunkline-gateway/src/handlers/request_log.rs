@@ -57,7 +57,7 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
     span
 }
 
-/// Adds the tool that a meta tool calls to the span of the request.
+/// Adds the item that a tool of the gateway itself calls, reads or gets to the span of the request.
 pub(crate) fn record_target(name: &str) {
     Span::current().record("target", &*cut(name));
 }

@@ -33,6 +33,8 @@ pub(crate) struct IncomingRequest {
     pub(crate) path: RequestPath,
     /// Whether a meta tool names the tool to call.
     pub(crate) is_meta: bool,
+    /// Whether the result is that of a tool, although the request reads a resource or gets a prompt.
+    pub(crate) is_item_tool: bool,
     /// The part of a byte budget that its body holds.
     #[expect(dead_code, reason = "held for as long as the request is worked on")]
     reservation: Option<Reservation>,
@@ -61,8 +63,19 @@ impl IncomingRequest {
         };
         let (meta, headers, reservation) = (RequestMeta::of(meta), None, None);
         let path = RequestPath::default();
-        let is_meta = false;
-        Self { id, method, params, meta, state, headers, subject, path, is_meta, reservation }
+        Self {
+            id,
+            method,
+            params,
+            meta,
+            state,
+            headers,
+            subject,
+            path,
+            is_meta: false,
+            is_item_tool: false,
+            reservation,
+        }
     }
 
     /// The same request with another `requestState`.
@@ -77,6 +90,15 @@ impl IncomingRequest {
         let params = self.params.without("arguments").with("name", name);
         let params = arguments.map_or_else(|| params.clone(), |it| params.with("arguments", it));
         Self { params, subject: Some(name.clone()), headers: None, is_meta: true, ..self }
+    }
+
+    /// The request that a tool for resources or prompts makes, with the members that name its item.
+    pub(crate) fn with_item(self, members: &[(&str, &Raw)]) -> Self {
+        let own = ["name", "uri", "arguments", "task"];
+        let params = own.iter().fold(self.params, |params, key| params.without(key));
+        let params = params.append_members(members);
+        let subject = members.first().map(|(_, subject)| (*subject).clone());
+        Self { params, subject, headers: None, is_item_tool: true, ..self }
     }
 
     /// The same request, holding a part of a byte budget.

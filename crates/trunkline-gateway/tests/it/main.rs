@@ -21,6 +21,7 @@ mod foreign_text;
 mod input_timeouts;
 mod tasks;
 mod ended_subscriptions;
+mod item_tools;
 mod meta_mode;
 mod meta_changes;
 mod notifications;

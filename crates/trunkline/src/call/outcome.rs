@@ -4,7 +4,7 @@ use super::artifacts::ArtifactDir;
 use crate::config::Trust;
 use crate::content::{
     AppPages, ArtifactLimits, ResultKind, SourceTrust, artifacts, is_error, mark_untrusted,
-    text_for_model, truncate_again, with_artifacts, with_notices,
+    text_for_model, to_tool_result, truncate_again, with_artifacts, with_notices,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -25,6 +25,7 @@ pub struct Outcome {
     /// `None` if the host itself answered.
     server: Option<ServerName>,
     trust: Trust,
+    bound: usize,
 }
 
 impl Outcome {
@@ -41,7 +42,7 @@ impl Outcome {
         };
         let (missing, is_modern, server) = (capped.missing, false, Some(server.clone()));
         let apps = AppPages::None;
-        Self { result, is_error, missing, kind, is_modern, apps, server, trust }
+        Self { result, is_error, missing, kind, is_modern, apps, server, trust, bound }
     }
 
     /// The outcome of a tool that the host itself answers.
@@ -55,6 +56,7 @@ impl Outcome {
             apps: AppPages::None,
             server: None,
             trust: Trust::Trusted,
+            bound: usize::MAX,
         }
     }
 
@@ -89,6 +91,20 @@ impl Outcome {
                 Self { result, ..self }
             }
         }
+    }
+
+    /// The outcome of a read or a prompt in the form of a tool call, for a model that can only call
+    /// tools, within the same size limit. A result that requires input stays as it is.
+    #[must_use]
+    pub fn into_tool_result(self) -> Self {
+        let kind = self.result.get("resultType").filter(|_| self.is_modern);
+        if kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == "input_required") {
+            return self;
+        }
+        let converted = to_tool_result(self.kind, &self.result);
+        let capped = truncate_again(ResultKind::ToolCall, (&converted, 0), self.bound);
+        let missing = self.missing + capped.missing;
+        Self { result: capped.result, missing, kind: ResultKind::ToolCall, ..self }
     }
 
     /// The server of the result; `None` if the host itself answered, as for a search of tools.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::keywords::Access;
+use super::keywords::{Access, ToolMode};
 use super::source::Location;
 use crate::name::{AgentName, NamePattern};
 
@@ -27,6 +27,10 @@ pub struct Agent {
     pub tools: Option<Vec<AgentPattern>>,
     /// The agent's access limit, if it is lower than the configuration's (TOOL-5).
     pub access: Option<Access>,
+    /// The form in which it receives tools, if it has one of its own (BUN-3).
+    pub mode: Option<ToolMode>,
+    /// Whether resources and prompts are offered as tools.
+    pub item_tools: ItemToolSettings,
     /// Description of the agent's purpose.
     pub description: Option<Box<str>>,
     /// The location of its definition.
@@ -35,11 +39,28 @@ pub struct Agent {
     pub is_disabled: bool,
 }
 
+/// Whether resources and prompts are offered as tools; `None` for the setting of all scopes
+/// (TOOL-14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemToolSettings {
+    /// Tools to list and read resources.
+    pub resources: Option<bool>,
+    /// Tools to list and get prompts.
+    pub prompts: Option<bool>,
+}
+
 impl Agent {
     /// Creates a placeholder for an agent that cannot be read.
     pub(crate) fn disabled(location: Location) -> Self {
-        let tools = Some(Vec::new());
-        Self { tools, access: None, description: None, location, is_disabled: true }
+        Self {
+            tools: Some(Vec::new()),
+            access: None,
+            mode: None,
+            item_tools: ItemToolSettings::default(),
+            description: None,
+            location,
+            is_disabled: true,
+        }
     }
 
     /// Disables an agent whose patterns may match other names than intended.

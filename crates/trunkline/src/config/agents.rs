@@ -8,13 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::decode::{Decoder, FromNode as _, WithSpan};
+use super::decode::{Decoder, FromNode, WithSpan};
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::discovery::decoded;
 use super::environment::Environment;
 use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use super::limits::LimitKeyword;
-use super::model::{Access, Agent, AgentPattern, Agents};
+use super::model::{Access, Agent, AgentPattern, Agents, ItemToolSettings, ToolMode};
 use super::raw::PatternsEntry;
 use super::source::{Source, Span};
 use super::suggest::Suggestions;
@@ -34,7 +34,24 @@ const MAX_FILES: usize = 1000;
 const TOOLS: &[&str] = &["tools", "allowed-tools", "allowedTools"];
 
 /// Known keys of a block. The last two are exclusions of other hosts.
-const KNOWN: &[&str] = &["name", "access", "description", "model", "disallowedTools", "permission"];
+const KNOWN: &[&str] = &[
+    "name",
+    "access",
+    "description",
+    "mode",
+    "model",
+    RESOURCES_AS_TOOLS,
+    PROMPTS_AS_TOOLS,
+    "disallowedTools",
+    "permission",
+];
+
+/// The keys for resources and prompts as tools (TOOL-14).
+const RESOURCES_AS_TOOLS: &str = "resourcesAsTools";
+const PROMPTS_AS_TOOLS: &str = "promptsAsTools";
+
+/// Values of `mode` in agent files of opencode and VS Code, where it is about other things.
+const FOREIGN_MODES: &[&str] = &["primary", "subagent", "all", "agent", "ask", "edit", "chat"];
 
 /// Claude Code's key for additional servers of an agent.
 const MCP_SERVERS: &str = "mcpServers";
@@ -234,9 +251,13 @@ impl BlockReader<'_, '_> {
         let name = self.name(block, &node)?;
         let place = node.get("name").map_or(block.opening, |name| name.span);
         let tools = is_usable.and_then(|()| self.tools(&name, members));
-        let access = self.access(&node);
-        let (Some(tools), Some(access)) = (tools, access) else {
+        let (Some(tools), Some(access)) = (tools, self.value::<Access>("access", &node)) else {
             return Some(self.disabled(name, place));
+        };
+        let mode = self.mode(&node);
+        let item_tools = ItemToolSettings {
+            resources: self.value(RESOURCES_AS_TOOLS, &node).flatten(),
+            prompts: self.value(PROMPTS_AS_TOOLS, &node).flatten(),
         };
         // Any error may concern a limit, as in an agent of the configuration itself.
         if self.decoder.has_errors_since(before) {
@@ -247,7 +268,8 @@ impl BlockReader<'_, '_> {
             _ => None,
         };
         let location = self.decoder.location(place);
-        Some((name, Agent { tools, access, description, location, is_disabled: false }))
+        let is_disabled = false;
+        Some((name, Agent { tools, access, mode, item_tools, description, location, is_disabled }))
     }
 
     fn disabled(&mut self, name: AgentName, place: Span) -> (AgentName, Agent) {
@@ -374,11 +396,19 @@ impl BlockReader<'_, '_> {
             .ok()
     }
 
-    /// The access of the agent, if it is set; `None` if it cannot be decoded.
-    fn access(&mut self, node: &Node) -> Option<Option<Access>> {
-        let Some(written) = node.get("access") else { return Some(None) };
-        let read = |decoder: &mut Decoder<'_>| Access::from_node(written, decoder);
-        self.decoder.about("`access`".to_owned(), read).map(Some)
+    /// The value of a key, if it is set; `None` if it cannot be decoded.
+    fn value<T: FromNode>(&mut self, key: &str, node: &Node) -> Option<Option<T>> {
+        let Some(written) = node.get(key) else { return Some(None) };
+        let read = |decoder: &mut Decoder<'_>| T::from_node(written, decoder);
+        self.decoder.about(format!("`{key}`"), read).map(Some)
+    }
+
+    /// The mode of the agent, if it has one, and not one of another host.
+    fn mode(&mut self, node: &Node) -> Option<ToolMode> {
+        match node.get("mode").map(|written| &written.value) {
+            Some(Value::String(word)) if FOREIGN_MODES.contains(&&**word) => None,
+            _ => self.value("mode", node).flatten(),
+        }
     }
 
     /// The patterns of the agent; `None` if they cannot be decoded.

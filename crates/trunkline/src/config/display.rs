@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::inherit::InheritEnv;
-use super::keywords::{Access, RestartRule};
+use super::keywords::{Access, RestartRule, ToolMode};
 use super::model::{
-    AgentPattern, Config, FoundBy, Origin, Provenance, RemoteTransport, Restart, Server,
-    ServerSettings, ToolLists, Transport,
+    AgentPattern, Config, FoundBy, ItemToolSettings, Origin, Provenance, RemoteTransport, Restart,
+    Server, ServerSettings, ToolLists, Transport,
 };
 use super::redact::{self, is_like_credential};
 use super::secret::MASK;
@@ -24,6 +24,7 @@ impl Config {
             let mut shown = tool_lists(&bundle.tools);
             shown.insert("serverId".to_owned(), bundle.server.as_str().into());
             shown.insert("mode".to_owned(), bundle.mode.as_str().into());
+            shown.extend(item_tools(bundle.item_tools));
             (name.to_string(), Value::Object(shown))
         });
         let agents = self.agents.named.iter().map(|(name, agent)| {
@@ -32,12 +33,14 @@ impl Config {
             };
             let tools = agent.tools.as_ref().map(texts);
             let disabled = agent.is_disabled.then_some(true);
-            let shown = json!({
+            let mut shown = json!({
                 "tools": tools,
                 "access": agent.access.map(Access::as_str),
+                "mode": agent.mode.map(ToolMode::as_str),
                 "description": agent.description,
                 "disabled": disabled,
             });
+            extend(&mut shown, Value::Object(item_tools(agent.item_tools)));
             (name.to_string(), without_nulls(shown))
         });
         let mut shown = json!({
@@ -48,6 +51,8 @@ impl Config {
             "agentFiles": self.agents.files.iter().map(|it| redact::name(it)).collect::<Vec<_>>(),
             "mode": self.surface.mode.as_str(),
             "tokenBudget": self.surface.token_budget,
+            "resourcesAsTools": self.surface.resources_as_tools,
+            "promptsAsTools": self.surface.prompts_as_tools,
             "naming": {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,
@@ -167,6 +172,13 @@ fn tool_lists(lists: &ToolLists) -> Map<String, Value> {
         shown.insert("denyTools".to_owned(), json!(lists.deny));
     }
     shown
+}
+
+/// The settings that a scope has of its own.
+fn item_tools(settings: ItemToolSettings) -> Map<String, Value> {
+    let written = [("resourcesAsTools", settings.resources), ("promptsAsTools", settings.prompts)];
+    let member = |(key, value): (&str, Option<bool>)| Some((key.to_owned(), value?.into()));
+    written.into_iter().filter_map(member).collect()
 }
 
 fn behaviour_json(behaviour: &ServerSettings) -> Value {

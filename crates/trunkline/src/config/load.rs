@@ -11,7 +11,9 @@ use super::discovery::{FoundFile, SearchPath, decoded, find_file, first_set};
 use super::environment::{Consent, ContentDigest, DiscoveredFile, Environment};
 use super::identity::LayerIdentity;
 use super::merge::{MergeResult, merge};
-use super::model::{Access, Config, ConsentHold, ConsentHoldReason, FileReach, FoundBy, Origin};
+use super::model::{
+    Access, Config, ConsentHold, ConsentHoldReason, FileReach, FoundBy, Origin, ToolMode,
+};
 use super::suggest::Suggestions;
 use super::validate::{Layer, read_layer};
 
@@ -26,6 +28,9 @@ pub struct LoadOptions {
     pub overrides: Option<Overrides>,
     /// The access rule of every server for this run, regardless of configuration (TOOL-5).
     pub access: Option<Access>,
+    /// The mode of scopes that have none of their own for this run, regardless of configuration
+    /// (BUN-3).
+    pub mode: Option<ToolMode>,
     /// The directory that relative paths and discovery start from.
     pub working_directory: PathBuf,
     /// Whether a discovered file needs consent.
@@ -152,6 +157,9 @@ pub fn load(surroundings: &dyn Environment, options: &LoadOptions) -> LoadedConf
     let mut loaded = loader.finish();
     if let Some(access) = options.access {
         loaded.config.override_access(access);
+    }
+    if let Some(mode) = options.mode {
+        loaded.config.override_mode(mode);
     }
     loaded
 }

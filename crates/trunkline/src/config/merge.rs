@@ -241,6 +241,7 @@ impl Merger {
             let bundle = Bundle {
                 server: server.clone(),
                 mode: bundle.mode,
+                item_tools: bundle.item_tools,
                 tools: bundle.tools,
                 places: bundle.places,
                 location: bundle.location,

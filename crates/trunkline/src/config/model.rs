@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::agent::{Agent, AgentPattern, Agents};
+pub use super::agent::{Agent, AgentPattern, Agents, ItemToolSettings};
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
 pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust, UriStyle};
@@ -90,12 +90,6 @@ impl Config {
         self.surface
     }
 
-    /// Whether any caller may receive tools in another form than directly.
-    pub fn has_meta_tools(&self) -> bool {
-        let modes = self.bundles.values().map(|bundle| bundle.mode).chain([self.surface.mode]);
-        modes.into_iter().any(|mode| mode != ToolMode::Direct)
-    }
-
     /// Default settings of servers.
     pub fn defaults(&self) -> &ServerSettings {
         &self.defaults
@@ -121,6 +115,11 @@ impl Config {
             }
         }
         self
+    }
+
+    /// Sets the mode of scopes that have none of their own, regardless of configuration.
+    pub(crate) fn override_mode(&mut self, mode: ToolMode) {
+        self.surface.mode = mode;
     }
 
     /// Sets the access rule of every server, regardless of configuration.
@@ -276,6 +275,8 @@ pub struct Bundle {
     pub server: ServerName,
     /// The form in which a model receives the tools.
     pub mode: ToolMode,
+    /// Whether resources and prompts are offered as tools.
+    pub item_tools: ItemToolSettings,
     /// The selected tools.
     pub tools: ToolLists,
     /// Locations of its lists.
@@ -284,18 +285,27 @@ pub struct Bundle {
     pub location: Location,
 }
 
-/// The form in which models receive the tools of a scope without bundles (BUN-3).
+/// The form in which models receive the tools of a scope (BUN-3, TOOL-14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolSurface {
-    /// The mode; bundles have their own.
+    /// The mode; bundles have their own, and agents can.
     pub mode: ToolMode,
     /// Tokens of the definitions that `auto` lists directly.
     pub token_budget: u32,
+    /// Whether there are tools to list and read resources, where the scope does not decide.
+    pub resources_as_tools: bool,
+    /// Whether there are tools to list and get prompts, where the scope does not decide.
+    pub prompts_as_tools: bool,
 }
 
 impl Default for ToolSurface {
     fn default() -> Self {
-        Self { mode: ToolMode::Direct, token_budget: 10_000 }
+        Self {
+            mode: ToolMode::Direct,
+            token_budget: 10_000,
+            resources_as_tools: false,
+            prompts_as_tools: false,
+        }
     }
 }
 

@@ -177,6 +177,12 @@ written! {
         server: Box<str> = "serverId",
         /// How the tools are presented to the model. Default: `direct`.
         mode: ToolMode = "mode",
+        /// Whether the model can list and read resources with tools. Default: the top-level
+        /// `resourcesAsTools`.
+        resources_as_tools: bool = "resourcesAsTools",
+        /// Whether the model can list and get prompts with tools. Default: the top-level
+        /// `promptsAsTools`.
+        prompts_as_tools: bool = "promptsAsTools",
         /// Tools in the bundle, by the server's own names. Default: all.
         @rule allow_tools: AllowList =
             "allowTools" | "allowedTools" | "includeTools" | "enabledTools" | "tools",
@@ -193,6 +199,14 @@ written! {
         @rule tools: PatternsEntry = "tools",
         /// Tools that the agent sees, by their annotations, within `access` of the server.
         @rule access: Access = "access",
+        /// How the tools are presented to the agent. Default: the top-level `mode`.
+        mode: ToolMode = "mode",
+        /// Whether the agent can list and read resources with tools. Default: the top-level
+        /// `resourcesAsTools`.
+        resources_as_tools: bool = "resourcesAsTools",
+        /// Whether the agent can list and get prompts with tools. Default: the top-level
+        /// `promptsAsTools`.
+        prompts_as_tools: bool = "promptsAsTools",
         /// Description of the agent.
         description: Box<str> = "description",
     }
@@ -244,6 +258,12 @@ written! {
         mode: ToolMode = "mode",
         /// Estimated tokens of definitions that mode `auto` lists directly. Default: 10000.
         token_budget: Count = "tokenBudget",
+        /// Whether models can list and read resources with tools, for clients without resources.
+        /// Default: `false`.
+        resources_as_tools: bool = "resourcesAsTools",
+        /// Whether models can list and get prompts with tools, for clients without prompts.
+        /// Default: `false`.
+        prompts_as_tools: bool = "promptsAsTools",
         /// Short form of `naming.separator`.
         separator: Separator = "separator",
         /// Tools that are visible, by their annotations. Default: `read-write`.

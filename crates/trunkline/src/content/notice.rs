@@ -91,7 +91,7 @@ pub(crate) fn with_notices(
 
 /// The list of a result. Another value in its place is interpreted as lenient clients do, so that
 /// the shape of a result cannot bypass the notices.
-fn list_of(form: ListForm, result: &Raw) -> Option<Raw> {
+pub(super) fn list_of(form: ListForm, result: &Raw) -> Option<Raw> {
     let written = result.get(form.key()).filter(|value| !value.is_null());
     let item = match written {
         Some(list) if is_list(&list) && (form != ListForm::Content || !list.items().is_empty()) => {
@@ -125,7 +125,7 @@ fn substitute(result: &Raw) -> Option<String> {
 }
 
 /// The string, or the JSON of any other value.
-fn words(value: &Raw) -> String {
+pub(super) fn words(value: &Raw) -> String {
     value.as_str().unwrap_or_else(|| value.text().into()).into_owned()
 }
 

@@ -108,7 +108,7 @@ fn block_text(block: &Raw) -> String {
 }
 
 /// Joins a text to one line: text after a line break could pass for another source's.
-fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     text.replace(breaks, " ")
 }

@@ -85,6 +85,11 @@ impl MetaAnswer {
         Raw::from_value(&result)
     }
 
+    /// An answer that says what is wrong.
+    pub(super) fn error(text: String) -> Self {
+        Self { text, is_error: true, shown: Vec::new() }
+    }
+
     /// Names tools that are nearly the same as the one before.
     fn show_similar(&mut self, similar: &[&Entry]) {
         let names = similar.iter().take(MAX_SIMILAR).map(|entry| entry.exposed());
@@ -281,13 +286,18 @@ impl Host {
 
 /// Runs a function on the blocking pool. A panic continues here: an empty answer would look as if
 /// there were no tools.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(result) => result,
         Err(Ok(panic)) => resume_unwind(panic),
         // The runtime is shutting down, and drops this task.
         Err(Err(_)) => std::future::pending().await,
     }
+}
+
+pub(super) fn is_untrusted(host: &Host, entry: &Entry) -> bool {
+    let config = host.config();
+    config.server(entry.server().name.as_str()).is_none_or(|it| it.trust == Trust::Untrusted)
 }
 
 /// The servers that may have tools for a caller.

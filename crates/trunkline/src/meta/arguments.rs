@@ -25,7 +25,11 @@ pub struct ArgumentError(String);
 
 impl ArgumentError {
     fn new(tool: MetaTool, problem: &str) -> Self {
-        Self(format!("{}: {problem}", tool.name()))
+        Self::of_tool(tool.name(), problem)
+    }
+
+    pub(super) fn of_tool(name: &str, problem: &str) -> Self {
+        Self(format!("{name}: {problem}"))
     }
 }
 
@@ -162,7 +166,7 @@ fn texts(value: &Raw) -> Option<Vec<String>> {
     }
 }
 
-fn text(value: &Raw) -> Option<String> {
+pub(super) fn text(value: &Raw) -> Option<String> {
     value.as_str().map(Cow::into_owned)
 }
 

@@ -113,7 +113,7 @@ fn enumeration(values: &[Raw]) -> String {
 }
 
 /// The beginning of a text on one line, cut after a word.
-fn beginning(text: &str, characters: usize) -> Cow<'_, str> {
+pub(super) fn beginning(text: &str, characters: usize) -> Cow<'_, str> {
     let mut line = String::new();
     let mut length = 0;
     // A long text is not read to its end.

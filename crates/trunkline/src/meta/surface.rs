@@ -1,6 +1,6 @@
 //! Which tools of a view a model receives directly, and whether it receives the meta tools.
 
-use super::MetaTool;
+use super::{ItemTool, MetaTool};
 use crate::catalog::{Entry, ItemKind};
 use crate::config::ToolMode;
 use crate::message::Raw;
@@ -49,8 +49,8 @@ impl View {
 
     /// The mode of the tools of a server.
     fn tool_mode(&self, server: &ServerName) -> ToolMode {
-        let of_bundles = self.caller().bundle_mode(server);
-        of_bundles.unwrap_or_else(|| self.rules().surface().mode)
+        let of_scope = self.caller().tool_mode(server);
+        of_scope.unwrap_or_else(|| self.rules().surface().mode)
     }
 }
 
@@ -100,16 +100,49 @@ impl<'v> Surface<'v> {
 
     /// The modes that the configuration gives to the caller.
     fn modes(&self) -> impl Iterator<Item = ToolMode> {
-        let mut of_bundles = self.view.caller().bundle_modes().peekable();
-        let of_all = of_bundles.peek().is_none().then(|| self.view.rules().surface().mode);
-        of_bundles.chain(of_all)
+        let mut of_scope = self.view.caller().tool_modes().peekable();
+        let of_all = of_scope.peek().is_none().then(|| self.view.rules().surface().mode);
+        of_scope.chain(of_all)
     }
 
-    /// Whether the model receives this tool itself. One with the name of a meta tool is called with
-    /// [`MetaTool::Call`].
+    /// Whether the configuration offers a tool for resources or prompts to the caller.
+    fn offers(&self, tool: ItemTool) -> bool {
+        let (of_scope, of_all) = (self.view.caller().item_tools(), self.view.rules().surface());
+        match tool {
+            ItemTool::ListResources | ItemTool::ReadResource => {
+                of_scope.resources.unwrap_or(of_all.resources_as_tools)
+            }
+            ItemTool::ListPrompts | ItemTool::GetPrompt => {
+                of_scope.prompts.unwrap_or(of_all.prompts_as_tools)
+            }
+        }
+    }
+
+    /// Whether the model receives a tool for resources or prompts. In direct mode, a tool of a
+    /// server with the same name takes its place, because it could not be called otherwise.
+    pub fn has_item_tool(&self, tool: ItemTool) -> bool {
+        let is_taken = || {
+            let other = self.view.route(ItemKind::Tool, tool.name());
+            other.is_ok_and(|entry| self.is_direct(entry))
+        };
+        self.offers(tool) && !is_taken()
+    }
+
+    /// The tools for resources and prompts that the model receives.
+    pub fn item_tools(&self) -> impl Iterator<Item = ItemTool> {
+        let surface = *self;
+        ItemTool::ALL.into_iter().filter(move |tool| surface.has_item_tool(*tool))
+    }
+
+    /// Whether the model receives this tool itself. One with the name of a meta tool, or of one for
+    /// resources or prompts, is called with [`MetaTool::Call`] where that exists.
     pub fn is_direct(&self, entry: &Entry) -> bool {
+        let is_own_name = || {
+            MetaTool::from_name(entry.exposed()).is_some()
+                || ItemTool::from_name(entry.exposed()).is_some_and(|tool| self.offers(tool))
+        };
         self.mode(&entry.server().name) == ToolMode::Direct
-            && !(MetaTool::from_name(entry.exposed()).is_some() && self.has_meta_tools())
+            && !(is_own_name() && self.has_meta_tools())
     }
 
     /// The tools that the model receives directly, sorted by exposed name.

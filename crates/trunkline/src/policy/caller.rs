@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::rules::{AgentRules, BundleRules, Rules};
 use super::toggles::{Toggle, Toggles};
-use crate::config::{Access, Agent, AgentPattern, Suggestions, ToolMode};
+use crate::config::{Access, Agent, AgentPattern, ItemToolSettings, Suggestions, ToolMode};
 use crate::name::{AgentName, BundleName, NamePattern, ServerName};
 
 /// A caller, by the names of its agent and bundles.
@@ -232,6 +232,15 @@ fn disabled(what: &'static str, name: &str) -> UnknownCaller {
     UnknownCaller { what, name: name.to_owned(), suggestion: None, is_disabled: true }
 }
 
+/// Modes that list fewer tools have a higher rank.
+fn listing_rank(mode: &ToolMode) -> u8 {
+    match mode {
+        ToolMode::Direct => 0,
+        ToolMode::Auto => 1,
+        ToolMode::Meta => 2,
+    }
+}
+
 impl Caller {
     /// The agents of the caller; each of them must admit an item.
     pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &Agent)> {
@@ -251,20 +260,34 @@ impl Caller {
             && self.limits.iter().all(|limit| limit.could_have(server, prefix))
     }
 
-    /// The mode that its bundles give to the tools of a server; `None` if they decide nothing. If
-    /// they differ, the one that lists fewer tools applies.
-    pub(crate) fn bundle_mode(&self, server: &ServerName) -> Option<ToolMode> {
+    /// The mode that its bundles and agents give to the tools of a server; `None` if they decide
+    /// nothing. If they differ, the one that lists fewer tools applies.
+    pub(crate) fn tool_mode(&self, server: &ServerName) -> Option<ToolMode> {
         let bundles = self.limits.iter().flat_map(|limit| limit.bundles_of(server));
-        bundles.map(|bundle| bundle.mode).max_by_key(|mode| match mode {
-            ToolMode::Direct => 0,
-            ToolMode::Auto => 1,
-            ToolMode::Meta => 2,
-        })
+        bundles.map(|bundle| bundle.mode).chain(self.agent_mode()).max_by_key(listing_rank)
     }
 
-    /// The modes of its bundles.
-    pub(crate) fn bundle_modes(&self) -> impl Iterator<Item = ToolMode> {
-        self.limits.iter().flat_map(|limit| &limit.bundles).map(|bundle| bundle.mode)
+    /// The modes that its bundles and agents give to the tools of any server.
+    pub(crate) fn tool_modes(&self) -> impl Iterator<Item = ToolMode> {
+        let bundles = self.limits.iter().flat_map(|limit| &limit.bundles);
+        bundles.map(|bundle| bundle.mode).chain(self.agent_mode())
+    }
+
+    fn agent_mode(&self) -> Option<ToolMode> {
+        self.agents().filter_map(|(_, agent)| agent.mode).max_by_key(listing_rank)
+    }
+
+    /// Whether its bundles and agents offer resources and prompts as tools: if one of them does.
+    /// `None` if they decide nothing.
+    pub(crate) fn item_tools(&self) -> ItemToolSettings {
+        let of_agents = self.agents().map(|(_, agent)| agent.item_tools);
+        let bundles = self.limits.iter().flat_map(|limit| &limit.bundles);
+        let all = of_agents.chain(bundles.map(|bundle| bundle.item_tools));
+        all.fold(ItemToolSettings::default(), |one, other| ItemToolSettings {
+            // `None` is less than `false`, and that less than `true`.
+            resources: one.resources.max(other.resources),
+            prompts: one.prompts.max(other.prompts),
+        })
     }
 
     /// How much the caller learns about hidden items.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::lists::{NameList, UnreadableEntry};
 use crate::catalog::Entry;
 use crate::config::{
-    Access, Agent, Bundle, Config, ListLocations, Location, RuleLocations, Server, ToolLists,
-    ToolMode, ToolSurface, Trust,
+    Access, Agent, Bundle, Config, ItemToolSettings, ListLocations, Location, RuleLocations,
+    Server, ToolLists, ToolMode, ToolSurface, Trust,
 };
 use crate::name::{AgentName, BundleName, CharacterPairs, NamePattern, ServerName};
 
@@ -46,6 +46,7 @@ pub(super) struct BundleRules {
     pub(super) name: BundleName,
     pub(super) server: ServerName,
     pub(super) mode: ToolMode,
+    pub(super) item_tools: ItemToolSettings,
     pub(super) lists: Lists,
     pub(super) location: Location,
 }
@@ -107,9 +108,17 @@ impl Rules {
         self.agents.get(name).map(|rules| (&rules.name, &rules.agent))
     }
 
-    /// The form in which models receive tools where bundles do not decide.
+    /// The form in which models receive tools where bundles and agents do not decide.
     pub(crate) fn surface(&self) -> ToolSurface {
         self.surface
+    }
+
+    /// Whether any caller may receive tools in another form than directly.
+    pub(crate) fn has_meta_tools(&self) -> bool {
+        let of_bundles = self.bundles.values().map(|bundle| bundle.mode);
+        let of_agents = self.agents.values().filter_map(|rules| rules.agent.mode);
+        let mut modes = of_bundles.chain(of_agents).chain([self.surface.mode]);
+        modes.any(|mode| mode != ToolMode::Direct)
     }
 
     /// The names of all bundles.
@@ -153,6 +162,7 @@ impl BundleRules {
             name: name.clone(),
             server: bundle.server.clone(),
             mode: bundle.mode,
+            item_tools: bundle.item_tools,
             lists: Lists::of(&bundle.tools, &bundle.places),
             location: bundle.location.clone(),
         }

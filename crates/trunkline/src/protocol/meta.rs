@@ -27,7 +27,7 @@ pub const UNAVAILABLE: &str = "io.trunkline/unavailable";
 pub const RETRY: &str = "io.trunkline/retry";
 /// In a result: it comes from an untrusted server (TOOL-10).
 pub const UNTRUSTED: &str = "io.trunkline/untrusted";
-/// In a resource link to a file: members of the embedded resource that the link replaces.
+/// In a block that replaces a resource, such as a link to a file: the other members of that resource.
 pub const RESOURCE: &str = "io.trunkline/resource";
 
 #[cfg(test)]

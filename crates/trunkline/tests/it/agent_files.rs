@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use trunkline::config::{self, AgentFile, Code, ColorStyle, Environment, LoadedAgents};
+use trunkline::config::{self, AgentFile, Code, ColorStyle, Environment, LoadedAgents, ToolMode};
 use trunkline::name::AgentName;
 
 fn several(text: &str) -> LoadedAgents {
@@ -158,5 +158,26 @@ proptest! {
             let names = loaded.agents.values().flat_map(|agent| agent.tools.iter().flatten());
             prop_assert!(names.into_iter().all(|it| !it.pattern.as_str().contains('?')));
         }
+    }
+}
+
+/// BUN-3, TOOL-14. `mode` has another meaning in agent files of opencode and VS Code.
+#[test]
+fn mode_and_tools_for_resources_are_read_and_wrong_values_disable_the_agent() {
+    let text = "---\nname: meta\nmode: meta\nresourcesAsTools: true\npromptsAsTools: false\n---\n\
+                ---\nname: opencode\nmode: subagent\n---\n\
+                ---\nname: plain\n---\n";
+    let loaded = several(text);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let agent = |name: &str| {
+        let agent = &loaded.agents[name];
+        (agent.mode, agent.item_tools.resources, agent.item_tools.prompts)
+    };
+    assert_eq!(agent("meta"), (Some(ToolMode::Meta), Some(true), Some(false)));
+    assert_eq!(agent("opencode"), (None, None, None));
+    assert_eq!(agent("plain"), (None, None, None));
+    for wrong in ["mode: metta", "mode: 7", "resourcesAsTools: maybe", "promptsAsTools: [a]"] {
+        let loaded = several(&format!("---\nname: a\n{wrong}\n---\n"));
+        assert!(loaded.agents["a"].is_disabled, "{wrong}: {:?}", loaded.diagnostics);
     }
 }

@@ -364,7 +364,7 @@ fn cache_is_written_before_shutdown() {
         tokio::task::spawn_blocking(move || busy.recv());
         within(connection.connect()).await.unwrap();
         let later = async {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
             done.send(()).unwrap();
         };
         within(async { tokio::join!(connection.close(), later) }).await;

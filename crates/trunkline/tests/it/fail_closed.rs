@@ -515,3 +515,32 @@ fn a_conversation_with_a_mistake_switches_everything_off() {
         assert_eq!(switches.get(&fs), Toggle::Off, "{text}");
     }
 }
+
+/// BUN-3, TOOL-14: a wrong value is an error, switches nothing on, and disables its agent or bundle.
+#[test]
+fn wrong_settings_of_the_tool_surface_switch_nothing_on() {
+    for wrong in [r#""resourcesAsTools":"yes""#, r#""promptsAsTools":1"#, r#""mode":"metta""#] {
+        let text = format!(
+            r#"{{"servers":{{"s":{{"command":"x"}}}},{wrong},
+                "agents":{{"a":{{{wrong}}}}},"bundles":{{"b":{{"serverId":"s",{wrong}}}}}}}"#
+        );
+        let loaded = config::parse("test", text);
+        assert!(loaded.has_errors(false), "{wrong}: {:?}", loaded.diagnostics);
+        assert_eq!(loaded.config.tool_surface(), config::ToolSurface::default(), "{wrong}");
+        assert!(loaded.config.agents().named["a"].is_disabled, "{wrong}");
+        assert_eq!(loaded.config.disabled_bundles().len(), 1, "{wrong}");
+    }
+    let text = r#"{"servers":{"s":{"command":"x"}},"resourcesAsTools":true,"promptsAsTools":true,
+        "agents":{"a":{"mode":"meta","resourcesAsTools":false}},
+        "bundles":{"b":{"serverId":"s","promptsAsTools":false}}}"#;
+    let loaded = config::parse("test", text);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
+    let shown = loaded.config.to_json();
+    assert_eq!(
+        (&shown["resourcesAsTools"], &shown["promptsAsTools"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(shown["agents"]["a"], json!({ "mode": "meta", "resourcesAsTools": false }));
+    let bundle = json!({ "serverId": "s", "mode": "direct", "promptsAsTools": false });
+    assert_eq!(shown["bundles"]["b"], bundle);
+}

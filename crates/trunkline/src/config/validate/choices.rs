@@ -8,7 +8,7 @@ use super::{LayerReader, list_places, patterns, tool_lists};
 use crate::config::decode::{ErrorPlaces, NamedValues, WithSpan};
 use crate::config::diagnostic::Code;
 use crate::config::jsonc::{Node, ObjectMember};
-use crate::config::model::{Agent, Agents, ListLocations, ToolLists, ToolMode};
+use crate::config::model::{Agent, Agents, ItemToolSettings, ListLocations, ToolLists, ToolMode};
 use crate::config::raw::{AgentEntry, AgentsEntry, BundleEntry, FileEntry};
 use crate::config::source::{Location, Span};
 use crate::name::{AgentName, BundleName};
@@ -25,6 +25,7 @@ pub(crate) enum BundleDraft {
 pub(crate) struct WholeBundle {
     pub(crate) server: WithSpan<Box<str>>,
     pub(crate) mode: ToolMode,
+    pub(crate) item_tools: ItemToolSettings,
     pub(crate) tools: ToolLists,
     pub(crate) places: ListLocations,
     pub(crate) location: Location,
@@ -74,6 +75,7 @@ impl LayerReader<'_, '_> {
             server_location: self.decoder.location(server.span),
             server: server.clone(),
             mode: entry.value.mode.as_ref().map_or(ToolMode::Direct, |mode| mode.value),
+            item_tools: item_tools(&entry.value.resources_as_tools, &entry.value.prompts_as_tools),
             tools: tool_lists(lists.0, lists.1),
             places: list_places(lists.0, lists.1, self.decoder),
             location: self.decoder.location(key),
@@ -124,7 +126,9 @@ impl LayerReader<'_, '_> {
         let description = entry.value.description.as_ref().map(|text| text.value.clone());
         let location = self.decoder.location(key);
         let access = entry.value.access.as_ref().map(|access| access.value);
-        Some(Agent { tools, access, description, location, is_disabled: false })
+        let mode = entry.value.mode.as_ref().map(|mode| mode.value);
+        let item_tools = item_tools(&entry.value.resources_as_tools, &entry.value.prompts_as_tools);
+        Some(Agent { tools, access, mode, item_tools, description, location, is_disabled: false })
     }
 
     /// The entries of a kind, each name once, with whether it has no errors. A name that is written
@@ -161,6 +165,14 @@ impl LayerReader<'_, '_> {
         let found = self.decoder.warning(Code::Disabled, key, message);
         self.decoder.push(found.label("shows nothing"));
     }
+}
+
+fn item_tools(
+    resources: &Option<WithSpan<bool>>,
+    prompts: &Option<WithSpan<bool>>,
+) -> ItemToolSettings {
+    let value = |written: &Option<WithSpan<bool>>| written.as_ref().map(|written| written.value);
+    ItemToolSettings { resources: value(resources), prompts: value(prompts) }
 }
 
 /// The decoded entries, by the position of their key.

@@ -268,6 +268,8 @@ fn not_applied(file: &FileEntry, decoder: &mut Decoder<'_>) {
 pub(crate) struct SurfaceLayer {
     mode: Option<ToolMode>,
     token_budget: Option<u32>,
+    resources_as_tools: Option<bool>,
+    prompts_as_tools: Option<bool>,
 }
 
 impl SurfaceLayer {
@@ -275,12 +277,16 @@ impl SurfaceLayer {
         Self {
             mode: file.mode.as_ref().map(|written| written.value),
             token_budget: file.token_budget.as_ref().map(|written| written.value.0),
+            resources_as_tools: file.resources_as_tools.as_ref().map(|written| written.value),
+            prompts_as_tools: file.prompts_as_tools.as_ref().map(|written| written.value),
         }
     }
 
     pub(crate) fn apply(self, to: &mut ToolSurface) {
         change(&mut to.mode, self.mode);
         change(&mut to.token_budget, self.token_budget);
+        change(&mut to.resources_as_tools, self.resources_as_tools);
+        change(&mut to.prompts_as_tools, self.prompts_as_tools);
     }
 }
 

@@ -1,0 +1,226 @@
+//! Answers the tools for resources and prompts (TOOL-14).
+
+use std::fmt::Write as _;
+
+use super::caller::{Arguments, HostCaller};
+use super::meta::{MetaAnswer, blocking, is_untrusted};
+use super::{Host, WaitFor};
+use crate::call::{CallError, CallOptions, Outcome};
+use crate::catalog::{Availability, CatalogServer, Entry, ItemKind};
+use crate::config::{closest_match, escape_control};
+use crate::message::Raw;
+use crate::meta::{ItemListArguments, ItemRequest, ItemTool, item_contains, item_line};
+use crate::name::digest;
+use crate::view::View;
+
+/// Limit in bytes of the lines of one list, after which it continues with a cursor. One line may be
+/// longer.
+const MAX_ITEM_LIST_BYTES: usize = 64 * 1024;
+
+/// Servers without lists that are named.
+const MAX_NAMED_SERVERS: usize = 20;
+
+/// Characters of a server's name that are repeated.
+const MAX_SERVER_CHARS: usize = 64;
+
+/// Letters of a cursor.
+const CURSOR_LETTERS: usize = 16;
+
+impl HostCaller {
+    /// The tools for resources and prompts that the configuration offers to the caller.
+    ///
+    /// ```
+    /// # use trunkline::Host;
+    /// # use trunkline::call::CallOptions;
+    /// # use trunkline::meta::ItemTool;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let text = r#"{ "resourcesAsTools": true }"#;
+    /// let host = Host::builder().config_text("mcp.json", text).start().await?;
+    /// let tools = host.owner().item_tools()?;
+    /// assert_eq!(tools, [ItemTool::ListResources, ItemTool::ReadResource]);
+    /// println!("{}", tools[0].definition());
+    /// let options = CallOptions::default();
+    /// let result = host.owner().call_item_tool(tools[0], serde_json::json!({}), options).await;
+    /// assert!(result.text().contains("there are no resources"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When a reload has removed the agent or a bundle of the caller.
+    pub fn item_tools(&self) -> Result<Vec<ItemTool>, CallError> {
+        Ok(self.view()?.surface().item_tools().collect())
+    }
+
+    /// Calls a tool for resources or prompts. The result is that of a tool call, and says what went
+    /// wrong if something did, with `isError`.
+    pub async fn call_item_tool(
+        &self,
+        tool: ItemTool,
+        arguments: impl Into<Arguments>,
+        options: CallOptions<'_>,
+    ) -> Raw {
+        let Arguments(arguments) = arguments.into();
+        let request = match ItemRequest::read(tool, &arguments) {
+            Ok(request) => request,
+            Err(error) => return MetaAnswer::from(error).to_result(),
+        };
+        self.host.refresh(tool.kinds(), WaitFor::Grace).await;
+        let called = self.call_item_request(tool, request, options).await;
+        called.unwrap_or_else(|error| error.to_result())
+    }
+
+    async fn call_item_request(
+        &self,
+        tool: ItemTool,
+        request: ItemRequest,
+        options: CallOptions<'_>,
+    ) -> Result<Raw, CallError> {
+        let view = self.view()?;
+        if !view.surface().has_item_tool(tool) {
+            return Ok(MetaAnswer::error(format!("there is no tool `{}`", tool.name())).to_result());
+        }
+        let text = |raw: &Raw| raw.as_str().unwrap_or_default().into_owned();
+        let outcome: Outcome = match request {
+            ItemRequest::List(wanted) => {
+                return Ok(self.host.list_items(&view, tool, wanted).await.to_result());
+            }
+            ItemRequest::Read { uri } => self.host.read(&view, &text(&uri), options).await?,
+            ItemRequest::Prompt { name, arguments } => {
+                let arguments = arguments.unwrap_or_else(Raw::empty_object);
+                self.host.prompt(&view, &text(&name), arguments, options).await?
+            }
+        };
+        Ok(outcome.into_tool_result().for_model().result)
+    }
+}
+
+impl Host {
+    /// Lists resources or prompts of a view for a model, one per line. Blocks no thread of the
+    /// runtime: the rules are asked for every item.
+    pub async fn list_items(
+        &self,
+        view: &View,
+        tool: ItemTool,
+        wanted: ItemListArguments,
+    ) -> MetaAnswer {
+        let (host, view) = (self.clone(), view.clone());
+        blocking(move || ItemListing { host: &host, view: &view, tool, wanted: &wanted }.answer())
+            .await
+    }
+}
+
+/// A list that a model asked for.
+struct ItemListing<'l> {
+    host: &'l Host,
+    view: &'l View,
+    tool: ItemTool,
+    wanted: &'l ItemListArguments,
+}
+
+impl ItemListing<'_> {
+    fn answer(&self) -> MetaAnswer {
+        if let Some(server) = &self.wanted.server
+            && !self.servers().any(|it| it.name.as_str() == server)
+        {
+            return self.unknown_server(server);
+        }
+        let (mut text, mut last, mut listed, mut left) = (String::new(), None, 0_usize, 0_usize);
+        let mut is_before = self.wanted.cursor.is_some();
+        for entry in self.entries() {
+            if is_before {
+                is_before = self.wanted.cursor != Some(cursor(entry));
+                continue;
+            }
+            if left > 0 || listed == self.wanted.limit {
+                left += 1;
+                continue;
+            }
+            let mark = if is_untrusted(self.host, entry) { "[untrusted] " } else { "" };
+            let line = format!("{mark}{}\n", item_line(entry));
+            if listed > 0 && text.len() + line.len() > MAX_ITEM_LIST_BYTES {
+                left += 1;
+                continue;
+            }
+            text.push_str(&line);
+            (last, listed) = (Some(entry), listed + 1);
+        }
+        if is_before {
+            let message = "`cursor` is not the end of this list any more: list without it";
+            return MetaAnswer::error(format!("{}: {message}", self.tool.name()));
+        }
+        if listed == 0 {
+            let _ = writeln!(text, "{}", self.none());
+        }
+        if let Some(last) = last.filter(|_| left > 0) {
+            let cursor = cursor(last);
+            let _ = writeln!(text, "{left} more: call again with \"cursor\": \"{cursor}\"");
+        }
+        self.note_unavailable(&mut text);
+        MetaAnswer { text, ..MetaAnswer::default() }
+    }
+
+    /// The selected items, in the order of the catalog.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let query = self.wanted.query.as_ref().map(|query| query.trim().to_lowercase());
+        let server = self.wanted.server.as_deref();
+        let all = self.tool.kinds().iter().flat_map(|kind| self.view.entries(*kind));
+        all.filter(move |entry| {
+            server.is_none_or(|server| entry.server().name.as_str() == server)
+                && query.as_ref().is_none_or(|query| item_contains(entry, query))
+        })
+    }
+
+    fn none(&self) -> String {
+        let items = self.items();
+        match (&self.wanted.query, &self.wanted.server, &self.wanted.cursor) {
+            (None, None, None) => format!("there are no {items}"),
+            (None, Some(server), None) => format!("server `{server}` has no {items}"),
+            _ => format!("there are no {items} like that"),
+        }
+    }
+
+    fn items(&self) -> &'static str {
+        match self.tool.kinds() {
+            [ItemKind::Prompt] => "prompts",
+            _ => "resources",
+        }
+    }
+
+    /// The servers that may have items for the caller.
+    fn servers(&self) -> impl Iterator<Item = &CatalogServer> {
+        self.view.catalog().servers().filter(|server| self.view.could_contain(&server.name))
+    }
+
+    fn unknown_server(&self, server: &str) -> MetaAnswer {
+        let shown: String = server.chars().take(MAX_SERVER_CHARS).collect();
+        let names: Vec<_> = self.servers().map(|it| it.name.as_str()).collect();
+        let advice = match closest_match(server, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("leave out `server` to list the {} of all", self.items()),
+        };
+        MetaAnswer::error(format!("there is no server `{}`; {advice}", escape_control(&shown)))
+    }
+
+    /// Names servers that are down: what they have is not listed.
+    fn note_unavailable(&self, text: &mut String) {
+        let is_wanted = |server: &&CatalogServer| {
+            let is_selected =
+                self.wanted.server.as_ref().is_none_or(|it| *it == server.name.as_str());
+            is_selected && matches!(server.availability, Availability::Down(_))
+        };
+        let down: Vec<_> = self.servers().filter(is_wanted).map(|it| it.name.as_str()).collect();
+        let Some(names) = down.get(..down.len().min(MAX_NAMED_SERVERS)) else { return };
+        if !names.is_empty() {
+            let more = down.len() - names.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(text, "unavailable servers: {}{more}", names.join(", "));
+        }
+    }
+}
+
+/// The position after an item. It is short, because a model repeats it.
+fn cursor(entry: &Entry) -> String {
+    let kind = [entry.kind() as u8];
+    digest(&[&kind, entry.exposed().as_bytes()], CURSOR_LETTERS)
+}

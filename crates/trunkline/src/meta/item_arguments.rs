@@ -1,0 +1,214 @@
+//! Arguments of the tools for resources and prompts, which come from models.
+
+use super::ItemTool;
+use super::arguments::{ArgumentError, text};
+use crate::config::escape_control;
+use crate::message::Raw;
+
+/// Most items of one list.
+pub(super) const MAX_LISTED_ITEMS: usize = 200;
+
+/// Items of a list that names no limit.
+pub(super) const DEFAULT_ITEMS: usize = 50;
+
+/// Characters of a wrong key or value that are repeated.
+const MAX_WORD_CHARS: usize = 40;
+
+/// The request that a call of an [`ItemTool`] makes.
+#[derive(Clone, Debug)]
+pub enum ItemRequest {
+    /// A list of items.
+    List(ItemListArguments),
+    /// `resources/read`.
+    Read {
+        /// The URI, as it is written.
+        uri: Raw,
+    },
+    /// `prompts/get`.
+    Prompt {
+        /// The name, as it is written.
+        name: Raw,
+        /// The arguments of the prompt, unchanged: an object of strings.
+        arguments: Option<Raw>,
+    },
+}
+
+/// Selects items of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemListArguments {
+    /// List only this server.
+    pub server: Option<String>,
+    /// List only items that contain this text, in any case.
+    pub query: Option<String>,
+    /// Number of items.
+    pub limit: usize,
+    /// The end of an earlier list.
+    pub cursor: Option<String>,
+}
+
+impl ItemRequest {
+    /// Reads the arguments of a tool.
+    ///
+    /// # Errors
+    ///
+    /// If an argument is missing, unknown or written twice, or has another type: a server could
+    /// otherwise receive another request than the one that a rule was checked for.
+    pub fn read(tool: ItemTool, arguments: &Raw) -> Result<Self, ArgumentError> {
+        let reader = ArgumentReader { tool, arguments };
+        match tool {
+            ItemTool::ListResources | ItemTool::ListPrompts => reader.list().map(Self::List),
+            ItemTool::ReadResource => {
+                reader.require_known(&["uri"])?;
+                Ok(Self::Read { uri: reader.required("uri")? })
+            }
+            ItemTool::GetPrompt => {
+                reader.require_known(&["name", "arguments"])?;
+                let (name, arguments) = (reader.required("name")?, reader.optional("arguments")?);
+                if let Some(arguments) = &arguments {
+                    reader.require_strings(arguments)?;
+                }
+                Ok(Self::Prompt { name, arguments })
+            }
+        }
+    }
+}
+
+struct ArgumentReader<'a> {
+    tool: ItemTool,
+    arguments: &'a Raw,
+}
+
+impl ArgumentReader<'_> {
+    fn error(&self, problem: &str) -> ArgumentError {
+        ArgumentError::of_tool(self.tool.name(), problem)
+    }
+
+    fn list(&self) -> Result<ItemListArguments, ArgumentError> {
+        self.require_known(&["server", "query", "limit", "cursor"])?;
+        let string = |key: &str| {
+            let written = self.optional(key)?;
+            let string = written.map(|it| text(&it).ok_or_else(|| self.not_a_string(key)));
+            string.transpose()
+        };
+        let limit = match self.optional("limit")? {
+            None => DEFAULT_ITEMS,
+            Some(limit) => {
+                let number = limit.as_u64().and_then(|it| usize::try_from(it).ok());
+                let number = number.filter(|it| (1..=MAX_LISTED_ITEMS).contains(it));
+                number.ok_or_else(|| {
+                    self.error(&format!("`limit` must be 1 to {MAX_LISTED_ITEMS}"))
+                })?
+            }
+        };
+        let (server, query, cursor) = (string("server")?, string("query")?, string("cursor")?);
+        let query = query.filter(|query| !query.trim().is_empty());
+        Ok(ItemListArguments { server, query, limit, cursor })
+    }
+
+    fn require_known(&self, known: &[&str]) -> Result<(), ArgumentError> {
+        if !self.arguments.is_object() {
+            return Err(self.error("the arguments must be an object"));
+        }
+        let members = self.arguments.members();
+        match members.iter().find(|(key, _)| !known.contains(&&**key)) {
+            Some((key, _)) => {
+                let known = known.join("`, `");
+                Err(self.error(&format!("unknown `{}`; it has `{known}`", cut(key))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn optional(&self, key: &str) -> Result<Option<Raw>, ArgumentError> {
+        let found = self.arguments.get_unique(key);
+        let found = found.map_err(|_| self.error(&format!("`{key}` is written twice")))?;
+        Ok(found.filter(|value| !value.is_null()))
+    }
+
+    fn required(&self, key: &str) -> Result<Raw, ArgumentError> {
+        let found = self.optional(key)?.filter(|value| value.as_str().is_some());
+        found.ok_or_else(|| self.not_a_string(key))
+    }
+
+    fn not_a_string(&self, key: &str) -> ArgumentError {
+        self.error(&format!("`{key}` must be a string"))
+    }
+
+    /// The protocol has only strings as arguments of prompts.
+    fn require_strings(&self, arguments: &Raw) -> Result<(), ArgumentError> {
+        if !arguments.is_object() {
+            return Err(self.error("`arguments` must be an object of strings"));
+        }
+        let members = arguments.members();
+        match members.iter().find(|(_, value)| value.as_str().is_none()) {
+            Some((key, _)) => Err(self.not_a_string(&format!("arguments.{}", cut(key)))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The beginning of a word that a model wrote.
+fn cut(word: &str) -> String {
+    escape_control(&word.chars().take(MAX_WORD_CHARS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(tool: ItemTool, text: &str) -> Result<ItemRequest, String> {
+        ItemRequest::read(tool, &Raw::from_text(text).unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn list_arguments_have_defaults_and_limits() {
+        let Ok(ItemRequest::List(list)) = read(ItemTool::ListPrompts, r#"{"query":" "}"#) else {
+            panic!()
+        };
+        let none = ItemListArguments { server: None, query: None, limit: 50, cursor: None };
+        assert_eq!(list, none);
+        let all = r#"{"server":"s","query":"q","limit":200,"cursor":"c"}"#;
+        assert!(read(ItemTool::ListResources, all).is_ok());
+        for (wrong, part) in [
+            (r#"{"limit":0}"#, "`limit` must be 1 to 200"),
+            (r#"{"limit":201}"#, "`limit` must be 1 to 200"),
+            (r#"{"limit":-1}"#, "`limit` must be 1 to 200"),
+            (r#"{"limit":99999999999999999999}"#, "`limit` must be 1 to 200"),
+            (r#"{"limit":"5"}"#, "`limit` must be 1 to 200"),
+            (r#"{"server":1}"#, "`server` must be a string"),
+            (r#"{"query":["a"]}"#, "`query` must be a string"),
+            (r#"{"cursor":{}}"#, "`cursor` must be a string"),
+            (r#"{"cursor":"a","cursor":"b"}"#, "`cursor` is written twice"),
+            (r#"{"uri":"x"}"#, "unknown `uri`"),
+            ("[]", "must be an object"),
+        ] {
+            let error = read(ItemTool::ListResources, wrong).unwrap_err();
+            assert!(error.contains(part), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn one_resource_and_one_prompt_are_named() {
+        assert!(matches!(
+            read(ItemTool::ReadResource, r#"{"uri":"x://a"}"#),
+            Ok(ItemRequest::Read { uri }) if uri.text() == r#""x://a""#
+        ));
+        assert!(matches!(
+            read(ItemTool::GetPrompt, r#"{"name":"p","arguments":{"a":"1"}}"#),
+            Ok(ItemRequest::Prompt { arguments: Some(it), .. }) if it.text() == r#"{"a":"1"}"#
+        ));
+        for (tool, wrong, part) in [
+            (ItemTool::ReadResource, "{}", "`uri` must be a string"),
+            (ItemTool::ReadResource, r#"{"uri":7}"#, "`uri` must be a string"),
+            (ItemTool::ReadResource, r#"{"uri":"a","uri":"b"}"#, "`uri` is written twice"),
+            (ItemTool::ReadResource, r#"{"uri":"a","range":1}"#, "unknown `range`"),
+            (ItemTool::GetPrompt, r#"{"arguments":{}}"#, "`name` must be a string"),
+            (ItemTool::GetPrompt, r#"{"name":"p","topic":"x"}"#, "unknown `topic`"),
+            (ItemTool::GetPrompt, r#"{"name":"p","arguments":[]}"#, "must be an object of strings"),
+            (ItemTool::GetPrompt, r#"{"name":"p","arguments":{"n":3}}"#, "`arguments.n` must be"),
+        ] {
+            let error = read(tool, wrong).unwrap_err();
+            assert!(error.contains(part), "{wrong}: {error}");
+        }
+    }
+}
