@@ -13,7 +13,7 @@ use trunkline::{Host, HostCaller};
 use trunkline_testkit::peers;
 
 use super::{Caller, configuration, host_with, tools};
-use crate::support::file_driven_server::{Folder, within};
+use crate::support::file_driven_server::{Folder, poll_until, within};
 
 const META_TOOLS: [&str; 4] =
     ["trunkline_search", "trunkline_describe", "trunkline_call", "trunkline_servers"];
@@ -247,6 +247,13 @@ async fn call_through_a_meta_tool_has_the_options_of_a_direct_call() {
         let handler = Caller::answering([("elicitation/create", answer)]);
         let asked = within(call("s_ask").handler(&handler).into_future()).await.unwrap();
         assert!(asked.text().contains("accept"), "{}", asked.text());
+        let mut dropped = call("s_wait").into_future();
+        tokio::select! {
+            outcome = &mut dropped => panic!("{outcome:?}"),
+            () = poll_until(async || folder.called("wait") == 1) => {}
+        }
+        drop(dropped);
+        poll_until(async || folder.asked("notifications/cancelled") == 1).await;
         let late = call("s_wait").timeout(Duration::from_millis(50));
         let late = within(late.into_future()).await.unwrap_err();
         assert_eq!(late.kind(), CallErrorKind::Failed(ErrorKind::TimedOut));
