@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep};
 use trunkline_gateway::{GatewayOptions, Limits};
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era, Written, text};
+use crate::support::client::{Era, TestClient, Written, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::http_server::Frank;
 use crate::support::server_requests::{go_on, go_on_with, state_of};
@@ -19,8 +19,8 @@ use crate::support::wait::{pass_time, until};
 #[tokio::test]
 async fn session_belongs_to_its_principal() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     bob.session = ann.session.clone();
     for method in ["GET", "DELETE"] {
         assert_eq!(bob.request(method, &[]).await.0.status, 404, "{method}");
@@ -29,7 +29,7 @@ async fn session_belongs_to_its_principal() {
     assert_eq!(bob.begin(&written).await.unwrap().status, 404);
     // A response from another principal does not match any server request.
     let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
-    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     bob.session = ann.session.clone();
     let told = tokio::spawn(async move { bob.tell(&answer).await });
     assert!(told.await.is_err());
@@ -40,8 +40,8 @@ async fn session_belongs_to_its_principal() {
 #[tokio::test]
 async fn a_parked_call_goes_on_once_for_its_caller_alone() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
-    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = TestClient::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
     let state = state_of(&ann.call("ask", json!({})).await);
     let refused = |answer: &Value| answer["error"]["code"] == -32_602;
     for place in [state.len() / 2, state.len() - 1] {
@@ -65,7 +65,7 @@ async fn a_parked_call_goes_on_once_for_its_caller_alone() {
 #[tokio::test]
 async fn a_parked_call_goes_on_with_the_arguments_it_was_made_with() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let state = state_of(&ann.call("ask", json!({ "wait": 1, "of": { "x": 1, "y": [2] } })).await);
     let others =
         [json!({}), json!({ "wait": 1 }), json!({ "wait": 1, "of": { "x": 1, "y": [3] } })];
@@ -96,8 +96,8 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
         let mut server = echoing("legacy");
         server["share"] = share.into();
-        let hosted = Hosted::with(&json!({ "echoing": server }), options).await;
-        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let hosted = TestGateway::with(&json!({ "echoing": server }), options).await;
+        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         let state = state_of(&asker.call("ask", json!({})).await);
         assert_eq!(text(&go_on(&mut asker, "ask", &state).await), "Ada", "in time");
         // Until then, a server request may still be about the call before.
@@ -128,7 +128,7 @@ async fn a_parked_call_is_given_up_when_its_client_stays_away() {
 #[tokio::test]
 async fn answers_that_do_not_fit_leave_the_question_open() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let first = state_of(&ann.call("ask", json!({})).await);
     let call = json!({ "name": "ask", "arguments": {}, "requestState": first,
         "inputResponses": { "question-7": { "action": "accept" } } });
@@ -147,11 +147,11 @@ async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason()
             server["share"] = share.into();
         }
         let hosted = hosted(&json!({ "echoing": server })).await;
-        let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+        let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
         let call = json!({ "name": "hang", "arguments": { "token": "bobs" } });
         let written = bob.write("tools/call", call);
         assert!(bob.begin(&written).await.unwrap().is_stream());
-        let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+        let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
         let answer = ann.call("ask", json!({})).await;
         if is_refused {
             assert!(text(&answer).contains("per-client"), "{answer}");
@@ -167,8 +167,8 @@ async fn a_question_that_may_be_about_anybodys_call_is_refused_with_the_reason()
 #[tokio::test]
 async fn parked_call_blocks_server_requests_to_other_clients_with_a_reason() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
-    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = TestClient::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
     let state = state_of(&ann.call("ask", json!({})).await);
     let refused = bob.call("ask", json!({})).await;
     for reason in ["for its client to answer another question", "per-client"] {
@@ -191,7 +191,7 @@ async fn servers_never_see_the_token_of_a_client() {
     let hosted = hosted(&json!({ "plain": plain, "known": known })).await;
     for era in [Era::Legacy, Era::Modern] {
         let more = [ANN, ("Cookie", "cookie-of-ann"), ("X-Other", "header-of-ann")];
-        let mut ann = Asker::with(era, hosted.address, &more).await.unwrap();
+        let mut ann = TestClient::with(era, hosted.address, &more).await.unwrap();
         for (tool, has_own) in [("plain_wait", false), ("known_wait", true)] {
             let answer = ann.call(tool, json!({})).await;
             let seen = text(&answer).to_ascii_lowercase();
@@ -209,8 +209,8 @@ async fn servers_never_see_the_token_of_a_client() {
 #[tokio::test]
 async fn one_session_too_many_ends_the_one_unused_for_longest() {
     let limit = Limits::default().sessions;
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let first = asker.session.clone();
     for _ in 1..limit {
         asker.initialize().await.unwrap();
@@ -234,8 +234,8 @@ async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
     for reads in [true, false] {
         let limits = Limits { sessions: 2, ..Limits::default() };
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
-        let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
-        let mut first = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
+        let mut first = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let call = json!({ "name": "echo", "arguments": { "token": "late", "wait": 1500 } });
         let written = first.write("tools/call", call);
         let stream = match reads {
@@ -245,14 +245,14 @@ async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
                 None
             }
         };
-        let mut second = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut second = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         drop(stream);
         if !reads {
             while first.channel.event().await.unwrap().is_some() {}
         }
         // Time for the gateway to notice the broken stream.
         sleep(Duration::from_millis(300)).await;
-        let _third = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let _third = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         assert!(first.ask("ping", json!({})).await["result"].is_object(), "reads: {reads}");
         let written = second.write("ping", json!({}));
         assert_eq!(second.begin(&written).await.unwrap().status, 404, "reads: {reads}");
@@ -264,22 +264,22 @@ async fn a_session_is_in_use_until_its_stream_breaks_and_its_request_ends() {
 async fn sessions_in_use_are_not_ended_for_others() {
     let limits = Limits { sessions: 2, ..Limits::default() };
     let options = GatewayOptions { limits, ..GatewayOptions::default() };
-    let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
-    let mut reading = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
+    let mut reading = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let stream = reading.request("GET", &[]).await;
     assert!(stream.0.is_stream());
-    let mut busy = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut busy = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "busy" } });
     let written = busy.write("tools/call", call);
     assert!(busy.begin(&written).await.unwrap().is_stream());
-    let mut late = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut late = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     late.era = Era::Legacy;
     let written = late.write("initialize", json!({}));
     assert_eq!(late.begin(&written).await.unwrap().status, 503);
     drop(stream);
     assert_eq!(text(&reading.call("echo", json!({ "token": "in" })).await), "in");
     let opened = until("a session is opened", async || {
-        let mut late = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let mut late = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         late.era = Era::Legacy;
         let written = late.write("initialize", json!({}));
         let status = late.begin(&written).await.unwrap().status;
@@ -298,11 +298,11 @@ async fn a_server_that_hangs_at_its_start_is_waited_for_once() {
     const GRACE: Duration = Duration::from_secs(8);
     let mut slow = json!({ "command": "sleep", "args": ["1000"] });
     slow["timeouts"] = json!({ "grace": "8s", "handshake": "5m", "shutdown": "100ms" });
-    let hosted = Hosted::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
+    let hosted = TestGateway::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
     let opening = Instant::now();
     let mut askers = Vec::new();
     for era in [Era::Legacy, Era::Legacy, Era::Modern] {
-        askers.push(Asker::new(era, hosted.address).await.unwrap());
+        askers.push(TestClient::new(era, hosted.address).await.unwrap());
     }
     assert!(opening.elapsed() < GRACE, "{:?}", opening.elapsed());
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
@@ -322,8 +322,8 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
     let mut slow = json!({ "command": "sleep", "args": ["1000"] });
     slow["timeouts"] = json!({ "grace": "4s", "handshake": "2s", "shutdown": "100ms" });
     slow["restart"] = json!({ "policy": "on-failure", "delay": "10ms", "maxDelay": "10ms" });
-    let hosted = Hosted::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::with(&json!({ "slow": slow }), GatewayOptions::default()).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     // Its grace period has ended, and its third start has begun.
     sleep(Duration::from_millis(4500)).await;
     let listing = Instant::now();
@@ -341,8 +341,8 @@ async fn a_server_that_hangs_at_every_start_is_waited_for_once() {
 async fn rejected_initialize_leaves_no_session() {
     let limits = Limits { sessions: 1, ..Limits::default() };
     let hosted =
-        Hosted::with(&json!({}), GatewayOptions { limits, ..GatewayOptions::default() }).await;
-    let mut staying = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        TestGateway::with(&json!({}), GatewayOptions { limits, ..GatewayOptions::default() }).await;
+    let mut staying = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let long = json!({ "clientInfo": { "name": "x".repeat(100_000), "version": "1" } });
     let body = crate::support::demo_server::legacy("initialize", &long);
     for (path, status) in [("/mcp/agents/missing", 404), ("/mcp", 400)] {
@@ -377,8 +377,8 @@ async fn servers_of_a_session_end_with_it() {
         });
         let limits = Limits { sessions: 1, ..Limits::default() };
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
-        let hosted = Hosted::with(&json!({ "own": server }), options).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::with(&json!({ "own": server }), options).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         // One process lists the items, the other is dedicated to the client.
         assert_eq!(text(&asker.call("own_started", json!({})).await), "2");
         match end {

@@ -4,19 +4,19 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::client::{Asker, Era, borrowed, text};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::client::{Era, TestClient, borrowed, text};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::recording_server::{announcing, heard};
-use crate::support::stdio_client::{self, Piped};
+use crate::support::stdio_client::{self, StdioTestClient};
 
 /// No other call to the server is needed.
 #[tokio::test]
 async fn subscriptions_of_a_session_end_with_it() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
-    let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let subscribed = asker.ask("resources/subscribe", json!({ "uri": "here:one" })).await;
     assert!(subscribed["result"].is_object(), "{subscribed}");
     assert_eq!(text(&asker.call("watched", json!({})).await), "here:one");
@@ -31,8 +31,8 @@ async fn unsubscribe_during_a_pending_subscribe_wins() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
     folder.write("held", "");
-    let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let written = asker.write("resources/subscribe", json!({ "uri": "here:one" }));
     let headers = borrowed(&written.headers);
     let subscribing = async {
@@ -65,8 +65,8 @@ async fn cancellation_reason_of_a_session_reaches_the_server() {
         (r#""requestId":1,"reason":"bored""#, r#""reason":"the response is not needed"#),
     ] {
         let folder = Folder::new();
-        let hosted = Hosted::to(&json!({ "announcing": announcing(&folder) })).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let written = asker.write("tools/call", json!({ "name": "wait", "arguments": {} }));
         assert!(asker.begin(&written).await.unwrap().is_stream());
         // A call that is cancelled before its server has started does not reach it.
@@ -85,7 +85,7 @@ async fn cancellation_reason_of_a_session_reaches_the_server() {
 async fn cancellation_reason_over_stdio_reaches_the_server() {
     for is_modern in [false, true] {
         let folder = Folder::new();
-        let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;
+        let mut piped = StdioTestClient::to(&json!({ "announcing": announcing(&folder) })).await;
         piped.open().await;
         piped.write(&stdio_client::call(is_modern, "waiting", "wait", &json!({}))).await;
         heard(&folder, "tools/call").await;

@@ -9,11 +9,11 @@ use tokio::time::timeout;
 use trunkline::catalog::Catalog;
 use trunkline::item::ItemKind;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::demo_server::{legacy, modern};
 use crate::support::file_driven_server::{canned, heard_of};
-use crate::support::gateway::{Folder, Hosted};
-use crate::support::stdio_client::Piped;
+use crate::support::gateway::{Folder, TestGateway};
+use crate::support::stdio_client::StdioTestClient;
 use crate::support::wait::{LONGEST, until};
 
 const GOOD: &str = r#"{"name":"t","description":"good","inputSchema":{"type":"object","x":1}}"#;
@@ -27,7 +27,7 @@ fn define(folder: &Folder, tool: &str) {
 }
 
 /// Makes a server announce that its tools have changed, and waits until the change is known.
-async fn announce(hosted: &Hosted, folder: &Folder, tool: &str) {
+async fn announce(hosted: &TestGateway, folder: &Folder, tool: &str) {
     define(folder, tool);
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     folder.write("ping.before", &told.to_string());
@@ -47,7 +47,7 @@ fn assert_changed(answer: &Value) {
     assert!(message.contains("is not what was shown any more; look again"), "{message}");
 }
 
-async fn lists(asker: &mut Asker) -> Value {
+async fn lists(asker: &mut TestClient) -> Value {
     let answer = asker.ask("tools/list", json!({})).await;
     answer["result"]["tools"][0]["description"].clone()
 }
@@ -58,8 +58,8 @@ async fn changed_tool_is_not_called_before_it_is_listed_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = Folder::new();
         define(&folder, GOOD);
-        let hosted = Hosted::to(&json!({ "only": canned(&folder, "legacy") })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "only": canned(&folder, "legacy") })).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         assert_eq!(lists(&mut asker).await, "[only] good");
         announce(&hosted, &folder, REORDERED).await;
         text(&asker.call("only_t", json!({})).await);
@@ -72,7 +72,7 @@ async fn changed_tool_is_not_called_before_it_is_listed_again() {
         }
         assert_eq!(heard_of(&folder, "tools/call").len(), calls);
         // A client that has not listed the tools may call it.
-        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, hosted.address).await.unwrap();
         let who = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         let call = json!({ "name": "only_t", "arguments": {}, "_meta": who });
         text(&other.ask("tools/call", call.clone()).await);
@@ -92,8 +92,8 @@ async fn tool_changed_by_a_restart_is_not_called_before_it_is_listed_again() {
         define(&folder, GOOD);
         let mut server = canned(&folder, "legacy");
         server["restart"] = json!({ "policy": "on-failure", "delay": "10ms" });
-        let hosted = Hosted::to(&json!({ "only": server })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "only": server })).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         assert_eq!(lists(&mut asker).await, "[only] good");
         define(&folder, EVIL);
         let process = hosted.host.servers().get("only").unwrap().status().process_id.unwrap();
@@ -119,7 +119,7 @@ async fn the_client_of_a_pair_of_streams_calls_nothing_that_has_changed() {
     for is_modern in [false, true] {
         let folder = Folder::new();
         define(&folder, GOOD);
-        let mut piped = Piped::to(&json!({ "only": canned(&folder, "legacy") })).await;
+        let mut piped = StdioTestClient::to(&json!({ "only": canned(&folder, "legacy") })).await;
         let request = |method: &str, params: Value| match is_modern {
             true => modern(crate::support::demo_server::MODERN, method, params),
             false => legacy(method, &params),

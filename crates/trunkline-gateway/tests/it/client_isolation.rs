@@ -7,10 +7,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use trunkline_gateway::{GatewayOptions, Tokens};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::client_notifications::tell;
 use crate::support::echoing_server::{AnswerLog, echoing, until_said};
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::tokens::{ANN, BOB, hosted, known_tokens};
 use crate::support::wait::pass_time;
@@ -24,7 +24,7 @@ const LATE: Duration = Duration::from_millis(900);
 const AFTER_GRACE: Duration = Duration::from_millis(3200);
 
 /// Starts a call that gets no response, and waits for its first message.
-async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHandle<Value> {
+async fn first_message_of_hanging_call(mut asker: TestClient, token: &str) -> JoinHandle<Value> {
     let call = json!({ "name": "hang", "arguments": { "token": token } });
     let written = asker.write("tools/call", call);
     tokio::spawn(async move {
@@ -45,8 +45,8 @@ async fn first_message_of_hanging_call(mut asker: Asker, token: &str) -> JoinHan
 
 /// A gateway, Ann, and a call of Bob in flight.
 struct TwoClients {
-    hosted: Hosted,
-    ann: Asker,
+    hosted: TestGateway,
+    ann: TestClient,
     /// The first message of Bob's call.
     hanging: JoinHandle<Value>,
     answers: AnswerLog,
@@ -56,8 +56,8 @@ struct TwoClients {
 async fn ann_while_bob_waits(era: Era) -> TwoClients {
     let answers = AnswerLog::new();
     let hosted = hosted(&json!({ "echoing": answers.server() })).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let bob = Asker::with(era, hosted.address, &[BOB]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let bob = TestClient::with(era, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
     TwoClients { hosted, ann, hanging, answers }
@@ -121,11 +121,11 @@ async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
     let mut server = answers.server();
     server["timeouts"]["call"] = "4s".into();
     let hosted = hosted(&json!({ "echoing": server })).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let late = ann.call("ask", json!({ "wait": 6000 })).await;
     assert!(text(&late).contains("within 4s"), "{late}");
     pass_time(Duration::from_millis(3100)).await;
-    let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     answers.until_answered(1).await;
     assert_silent(hanging, "a question").await;
@@ -141,8 +141,8 @@ async fn lookalikes(headers: &[(&str, &str)], paths: [&str; 2]) -> TwoClients {
     let config = trunkline::config::parse("test", written.to_string()).config;
     let tokens = if headers.is_empty() { Tokens::default() } else { known_tokens() };
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = Hosted::start(config, options).await;
-    let asker = |path| Asker::at((hosted.address, path), Era::Modern, headers);
+    let hosted = TestGateway::start(config, options).await;
+    let asker = |path| TestClient::at((hosted.address, path), Era::Modern, headers);
     let (mut ann, bob) = (asker(paths[0]).await.unwrap(), asker(paths[1]).await.unwrap());
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
@@ -176,7 +176,7 @@ async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
         let TwoClients { hosted, mut ann, hanging, answers } = clients;
         let call = json!({ "name": "ask", "arguments": { "wait": 6000, "token": "anns" } });
         let written = ann.write("tools/call", call);
-        let mut leaving = Asker::with(Era::Modern, hosted.address, headers).await.unwrap();
+        let mut leaving = TestClient::with(Era::Modern, hosted.address, headers).await.unwrap();
         let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
         until_said(&mut ann, "hung", "anns").await;
         asking.abort();
@@ -190,8 +190,8 @@ async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
 /// Log messages are less strict: clients with one token, or without any, belong to one user.
 #[tokio::test]
 async fn log_message_reaches_the_next_call_of_a_sessionless_client() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     for _ in 0..2 {
         let written =
             asker.write("tools/call", json!({ "name": "say", "arguments": { "method": CUSTOM } }));
@@ -233,7 +233,7 @@ async fn messages_caused_by_a_notification_reach_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         let TwoClients { hosted, mut ann, hanging, answers } =
             ann_while_bob_waits(Era::Legacy).await;
-        let teller = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        let teller = TestClient::with(era, hosted.address, &[ANN]).await.unwrap();
         pass_time(AFTER_GRACE).await;
         tell(&teller, "notifications/acme/import").await;
         answers.until_answered(1).await;
@@ -246,8 +246,8 @@ async fn messages_caused_by_a_notification_reach_no_other_client() {
 /// A single client receives requests and notifications, whatever happened before.
 #[tokio::test]
 async fn only_client_receives_every_message() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let mut standing = ann.request("GET", &[]).await.1;
     let said = ann.call("say", json!({ "method": CUSTOM, "wait": 600 })).await;
     assert_eq!(text(&said), "said");
@@ -264,10 +264,10 @@ async fn only_client_receives_every_message() {
 #[tokio::test]
 async fn server_request_reaches_the_next_client_after_the_grace_period() {
     let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
     pass_time(AFTER_GRACE).await;
-    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let mut asking = begun(&mut bob, "ask", json!({ "wait": 300 })).await;
     let question = timeout(Duration::from_secs(30), message(&mut asking)).await.unwrap();
     bob.tell(&accepted(&question)).await.unwrap();
@@ -286,10 +286,10 @@ fn nosy() -> Value {
 #[tokio::test]
 async fn server_request_about_a_subscription_reaches_no_other_client() {
     let hosted = hosted(&nosy()).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let mut modern_ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut modern_ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     ann.ask("resources/list", json!({})).await;
-    let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     let hanging = first_message_of_hanging_call(bob, "bobs").await;
     until_said(&mut ann, "hung", "bobs").await;
     let note = json!({ "uri": "x://note" });
@@ -318,7 +318,7 @@ async fn server_request_about_a_subscription_reaches_no_other_client() {
 #[tokio::test]
 async fn only_client_receives_messages_about_its_subscription() {
     let hosted = hosted(&nosy()).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     ann.ask("resources/list", json!({})).await;
     let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
     ann.ask("resources/subscribe", json!({ "uri": "x://note" })).await;

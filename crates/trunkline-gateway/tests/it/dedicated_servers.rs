@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::{AnswerLog, echoing, until_said};
-use crate::support::gateway::{Hosted, configuration};
+use crate::support::gateway::{TestGateway, configuration};
 use crate::support::http_connection::Channel;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::server_requests::{go_on, state_of};
 use crate::support::wait::until;
 
-async fn hosted() -> Hosted {
+async fn hosted() -> TestGateway {
     let mut server = echoing("legacy");
     server["share"] = "per-client".into();
-    Hosted::to(&json!({ "echoing": server })).await
+    TestGateway::to(&json!({ "echoing": server })).await
 }
 
 /// Two windows of one program are indistinguishable: they share a process, and may be two users.
 #[tokio::test]
 async fn server_request_among_lookalikes_reaches_the_only_call_or_none() {
     let hosted = hosted().await;
-    let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
-    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
-    let mut looking = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut one = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut looking = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "others" } });
     let written = other.write("tools/call", call);
     let hanging = tokio::spawn(async move { other.exchange(&written).await.is_ok() });
@@ -43,8 +43,8 @@ async fn server_request_among_lookalikes_reaches_the_only_call_or_none() {
 #[tokio::test]
 async fn parked_call_has_a_dedicated_process() {
     let hosted = hosted().await;
-    let mut one = Asker::new(Era::Modern, hosted.address).await.unwrap();
-    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut one = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(text(&one.call("echo", json!({ "token": "up" })).await), "up");
     let first = state_of(&one.call("ask", json!({})).await);
     let second = state_of(&other.call("ask", json!({})).await);
@@ -59,7 +59,7 @@ async fn parked_call_has_a_dedicated_process() {
 async fn a_process_that_has_ended_is_replaced_at_the_next_call() {
     let hosted = hosted().await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         let ended = asker.call("exit", json!({})).await;
         assert_eq!(ended["result"]["isError"], true, "{ended}");
         assert!(text(&ended).contains("Trying again later may help"), "{ended}");
@@ -74,9 +74,9 @@ async fn slots_are_those_of_one_process() {
     let mut server = echoing("legacy");
     server["share"] = "per-client".into();
     server["concurrency"] = 1.into();
-    let hosted = Hosted::to(&json!({ "echoing": server })).await;
-    let mut one = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": server })).await;
+    let mut one = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let _hanging = begun(&mut one, "hang", json!({ "token": "one" })).await;
     assert_eq!(text(&other.call("echo", json!({ "token": "other" })).await), "other");
     hosted.end().await;
@@ -89,8 +89,8 @@ async fn session_receives_updates_of_its_dedicated_server() {
     let mut server = echoing("legacy");
     server["share"] = "per-client".into();
     server["args"].as_array_mut().unwrap().push("watched".into());
-    let hosted = Hosted::to(&json!({ "echoing": server })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": server })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     asker.ask("logging/setLevel", json!({ "level": "warning" })).await;
     until_level(&mut asker, "warning").await;
     asker.ask("logging/setLevel", json!({ "level": "debug" })).await;
@@ -128,8 +128,8 @@ async fn subscription_survives_a_change_of_sharing() {
         configuration(&json!({ "echoing": server }))
     };
     for (before, after) in [("all", "per-client"), ("per-client", "all")] {
-        let hosted = Hosted::of(sharing(before)).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::of(sharing(before)).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let mut standing = asker.request("GET", &[]).await.1;
         let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
         assert!(subscribed["result"].is_object(), "{subscribed}");
@@ -147,7 +147,7 @@ async fn subscription_survives_a_change_of_sharing() {
 }
 
 /// The resource updates on a stream before a later message of the same process.
-async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Value> {
+async fn updates_before_mark(asker: &mut TestClient, stream: &mut Channel) -> Vec<Value> {
     asker.call("visit", json!({ "id": "mark", "wait": 1000 })).await;
     let mut updates = Vec::new();
     loop {
@@ -161,7 +161,7 @@ async fn updates_before_mark(asker: &mut Asker, stream: &mut Channel) -> Vec<Val
 }
 
 /// Waits until the called process has the subscription, and triggers an update.
-async fn until_touched(asker: &mut Asker) {
+async fn until_touched(asker: &mut TestClient) {
     until("the server has the subscription", async || {
         (text(&asker.call("touch", json!({})).await) == r#"["x://note"]"#).then_some(())
     })
@@ -169,7 +169,7 @@ async fn until_touched(asker: &mut Asker) {
 }
 
 /// Waits until the process of a client has received the log level.
-async fn until_level(asker: &mut Asker, level: &str) {
+async fn until_level(asker: &mut TestClient, level: &str) {
     until("the server has the log level", async || {
         (text(&asker.call("level", json!({})).await) == level).then_some(())
     })
@@ -181,7 +181,7 @@ async fn until_level(asker: &mut Asker, level: &str) {
 async fn server_request_reaches_the_open_get_stream() {
     for has_standing in [false, true] {
         let hosted = hosted().await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let mut hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
         let mut standing = match has_standing {
             true => Some(asker.request("GET", &[]).await.1),
@@ -206,8 +206,8 @@ async fn server_request_without_a_stream_is_refused_at_once() {
     let answers = AnswerLog::new();
     let mut server = answers.server();
     server["share"] = "per-client".into();
-    let hosted = Hosted::to(&json!({ "echoing": server })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": server })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");
     // A poll meanwhile would be a stream for the server request.
     answers.until_answered(1).await;

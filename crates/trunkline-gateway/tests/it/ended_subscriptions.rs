@@ -8,9 +8,9 @@ use tokio::time::timeout;
 use trunkline::config;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::client::{Era, TestClient, borrowed, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::subscription::Subscribed;
 use crate::support::wait::{LONGEST, until};
@@ -38,8 +38,8 @@ async fn a_server_that_never_agrees_is_not_in_the_way_of_a_subscription() {
         server["timeouts"]["list"] = "10m".into();
         server
     });
-    let hosted = Hosted::to(&json!({ "watched": watched, "deaf": deaf })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "watched": watched, "deaf": deaf })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let uris: Vec<_> = (0..5).map(|number| format!("x://deaf-{number}")).collect();
     let uris = [uris, vec!["x://note".to_owned()]].concat();
     let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
@@ -62,8 +62,8 @@ async fn a_subscription_goes_on_with_a_server_that_was_changed() {
         let text = json!({ "mcpServers": { "watched": server } });
         config::parse("test", text.to_string()).config
     };
-    let hosted = Hosted::of(configuration("first")).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(configuration("first")).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let wanted = json!({ "notifications": { "resourceSubscriptions": ["x://note"] } });
     let written = asker.write("subscriptions/listen", wanted);
     let mut stream = Channel::to(asker.address).await.unwrap();
@@ -87,8 +87,8 @@ async fn a_subscription_goes_on_with_a_server_that_was_changed() {
 
 #[tokio::test]
 async fn a_subscription_ends_with_the_gateway() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("modern") })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let subscribed = Subscribed::at("/mcp", &mut asker).await;
     hosted.host.shutdown().await;
     subscribed.ends().await;
@@ -99,9 +99,9 @@ async fn a_subscription_ends_with_the_gateway() {
 async fn a_subscription_ends_with_the_token_of_its_client() {
     let accepted = tokens(&["ann", "bob"]);
     let options = GatewayOptions { tokens: accepted.clone(), ..GatewayOptions::default() };
-    let hosted = Hosted::with(&json!({ "echoing": echoing("modern") }), options).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
-    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let hosted = TestGateway::with(&json!({ "echoing": echoing("modern") }), options).await;
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut bob = TestClient::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
     let mut of_ann = Subscribed::at("/mcp", &mut ann).await;
     let of_bob = Subscribed::at("/mcp", &mut bob).await;
     accepted.replace(&tokens(&["ann"]));
@@ -119,9 +119,9 @@ async fn the_stream_of_a_session_ends_when_its_token_changes_or_is_removed() {
     for changed in [Some(narrowed), None] {
         let accepted = tokens(&["ann", "bob"]);
         let options = GatewayOptions { tokens: accepted.clone(), ..GatewayOptions::default() };
-        let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
-        let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-        let bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+        let hosted = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
+        let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+        let bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
         ann.ask("tools/list", json!({})).await;
         let [mut of_ann, mut of_bob] = [
             Subscribed { id: 0, stream: ann.request("GET", &[]).await.1 },
@@ -146,8 +146,8 @@ async fn subscription_ends_when_its_agent_is_removed() {
         let text = json!({ "mcpServers": { "echoing": echoing("modern") }, "agents": agents });
         config::parse("test", text.to_string()).config
     };
-    let hosted = Hosted::of(configuration(json!({ "reader": { "tools": ["*"] } }))).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(configuration(json!({ "reader": { "tools": ["*"] } }))).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let of_agent = Subscribed::at("/mcp/agents/reader", &mut asker).await;
     let mut of_all = Subscribed::at("/mcp", &mut asker).await;
     let without = configuration(json!({}));
@@ -166,8 +166,8 @@ async fn list_change_is_sent_once_to_affected_clients_only() {
     let bundles =
         json!({ "one": { "serverId": "echoing", "mode": "direct", "allowTools": ["echo"] } });
     let text_of = json!({ "mcpServers": { "echoing": echoing("legacy") }, "bundles": bundles });
-    let hosted = Hosted::of(config::parse("test", text_of.to_string()).config).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(config::parse("test", text_of.to_string()).config).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     asker.ask("tools/list", json!({})).await;
     let mut of_all = Subscribed::at("/mcp", &mut asker).await;
     let of_bundle = Subscribed::at("/mcp/bundles/one", &mut asker).await;

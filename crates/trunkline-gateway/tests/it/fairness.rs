@@ -11,7 +11,7 @@ use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
 use crate::support::tokens::{ANN, BOB, hosted};
 use crate::support::wait::{LONGEST, until};
@@ -42,9 +42,9 @@ async fn one_token_does_not_take_all_calls_of_a_server() {
     }
     let all_refused = async || (refused.load(Ordering::Relaxed) >= 2100 - 1024).then_some(());
     until("the rest is refused", all_refused).await;
-    let mut bob = Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
     assert_eq!(text(&bob.call("echo", json!({ "token": "bob" })).await), "bob");
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let busy = ann.call("echo", json!({ "token": "ann" })).await;
     assert_eq!(busy["result"]["_meta"]["io.trunkline/retry"], true, "{busy}");
     assert_eq!(refused.load(Ordering::Relaxed), 2100 - 1024, "no other call was refused");
@@ -60,7 +60,7 @@ async fn a_call_waits_for_one_turn_of_each_other_token() {
     let hosted = hosted(&json!({ "echoing": server })).await;
     let (mut crowd, done) = (JoinSet::new(), Arc::<AtomicUsize>::default());
     for _ in 0..30 {
-        let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+        let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
         let done = Arc::clone(&done);
         crowd.spawn(async move {
             let answer = ann.call("echo", json!({ "token": "ann", "wait": 200 })).await;
@@ -68,7 +68,7 @@ async fn a_call_waits_for_one_turn_of_each_other_token() {
             done.fetch_add(1, Ordering::Relaxed);
         });
     }
-    let mut bob = Asker::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
+    let mut bob = TestClient::with(Era::Modern, hosted.address, &[BOB]).await.unwrap();
     until("a call is done", async || (done.load(Ordering::Relaxed) > 0).then_some(())).await;
     let answer = timeout(LONGEST, bob.call("echo", json!({ "token": "bob" }))).await.unwrap();
     assert_eq!(text(&answer), "bob");

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use trunkline_gateway::demo::DemoServer;
 
-use crate::support::client::{Asker, Era};
+use crate::support::client::{Era, TestClient};
 use crate::support::demo_server::{legacy, listen};
-use crate::support::gateway::Hosted;
-use crate::support::stdio_client::Piped;
+use crate::support::gateway::TestGateway;
+use crate::support::stdio_client::StdioTestClient;
 
 /// Two servers with prefixes of different lengths.
 async fn servers() -> Value {
@@ -44,8 +44,8 @@ fn is_refusal(answer: &Value) -> bool {
 
 #[tokio::test]
 async fn requests_with_names_of_any_characters_are_answered_over_http() {
-    let hosted = Hosted::to(&servers().await).await;
-    let mut client = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&servers().await).await;
+    let mut client = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     for name in names() {
         for (method, params) in requests(&name) {
             let answer = client.ask(method, params).await;
@@ -57,7 +57,7 @@ async fn requests_with_names_of_any_characters_are_answered_over_http() {
 
 #[tokio::test]
 async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
-    let mut piped = Piped::to(&servers().await).await;
+    let mut piped = StdioTestClient::to(&servers().await).await;
     piped.open().await;
     for name in names() {
         for (method, params) in requests(&name) {
@@ -72,8 +72,8 @@ async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
 /// No item has so long a name: it is refused before any work is done on it, and not quoted.
 #[tokio::test]
 async fn names_and_addresses_of_megabytes_are_refused_unread() {
-    let hosted = Hosted::to(&servers().await).await;
-    let mut client = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&servers().await).await;
+    let mut client = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let long = format!("x://{}", "%25".repeat(512 * 1024));
     let subscription = ("resources/subscribe", json!({ "uri": long }));
     for (method, params) in requests(&long).into_iter().chain([subscription]) {

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use trunkline_gateway::{GatewayOptions, Limits};
 
-use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::client::{Era, TestClient, borrowed, text};
 use crate::support::demo_server::{MODERN, legacy, modern};
 use crate::support::echoing_server::{echoing, until_said};
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::wait::LONGEST;
 
-async fn hosted(generation: &str) -> Hosted {
-    Hosted::to(&json!({ "echoing": echoing(generation) })).await
+async fn hosted(generation: &str) -> TestGateway {
+    TestGateway::to(&json!({ "echoing": echoing(generation) })).await
 }
 
-async fn status_of(hosted: &Hosted, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+async fn status_of(hosted: &TestGateway, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
     let mut channel = Channel::to(hosted.address).await.unwrap();
     let sent = Sent::post(headers, body);
     let answered = timeout(LONGEST, channel.messages(&sent)).await;
@@ -33,7 +33,7 @@ async fn invalid_body_is_rejected_without_side_effects() {
         limits: Limits { message_bytes: 1024 * 1024, ..Limits::default() },
         ..GatewayOptions::default()
     };
-    let hosted = Hosted::with(&json!({ "echoing": echoing("legacy") }), options).await;
+    let hosted = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let list = legacy("tools/list", &json!({}));
     let huge = legacy("ping", &json!({ "text": "x".repeat(2 * 1024 * 1024) }));
     assert_eq!(status_of(&hosted, &[], &huge).await, (413, json!(-32_600)));
@@ -54,7 +54,7 @@ async fn invalid_body_is_rejected_without_side_effects() {
 #[tokio::test]
 async fn values_as_deep_as_a_message_allows_do_no_harm() {
     let hosted = hosted("legacy").await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let headers = asker.headers();
     let headers = borrowed(&headers);
     for depth in [100, 10_000, 1_000_000] {
@@ -97,7 +97,7 @@ async fn other_names_and_other_pages_are_refused_each_by_itself() {
 }
 
 /// Sends a message verbatim, in a session.
-async fn sent(asker: &Asker, body: &str) -> (u16, Value) {
+async fn sent(asker: &TestClient, body: &str) -> (u16, Value) {
     let headers = asker.headers();
     let headers = borrowed(&headers);
     let mut channel = Channel::to(asker.address).await.unwrap();
@@ -109,7 +109,7 @@ async fn sent(asker: &Asker, body: &str) -> (u16, Value) {
 #[tokio::test]
 async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
     let hosted = hosted("legacy").await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let call = r#"{"jsonrpc":"2.0","id":"Ab","method":"tools/call",
         "params":{"name":"hang","arguments":{"token":"spelt"}}}"#;
     let headers = asker.headers();
@@ -129,7 +129,7 @@ async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
 #[tokio::test]
 async fn duplicate_uri_is_an_invalid_parameter() {
     let hosted = hosted("legacy").await;
-    let asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     for (params, code) in
         [(r#"{"uri":"x://a","uri":"x://b"}"#, -32_602), (r#"{"uri":"x://a"}"#, -32_002)]
     {
@@ -144,7 +144,7 @@ async fn duplicate_uri_is_an_invalid_parameter() {
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time_in_a_session() {
     let hosted = hosted("legacy").await;
-    let mut first = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut first = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "first" } });
     let written = first.write("tools/call", call);
     assert!(first.begin(&written).await.unwrap().is_stream());
@@ -155,7 +155,7 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
     assert_eq!(again.1[0]["id"], written.id);
     // The same ID is independent in another session, and without one.
     for era in [Era::Legacy, Era::Modern] {
-        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, hosted.address).await.unwrap();
         assert_eq!(text(&other.call("echo", json!({ "token": "mine" })).await), "mine");
     }
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -177,8 +177,8 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
 async fn a_modern_client_that_leaves_has_cancelled() {
     for generation in ["legacy", "modern"] {
         let hosted = hosted(generation).await;
-        let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
-        let mut leaving = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+        let mut leaving = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         let call = json!({ "name": "hang", "arguments": { "token": "left" } });
         let written = leaving.write("tools/call", call);
         let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
@@ -194,9 +194,9 @@ async fn a_modern_client_that_leaves_has_cancelled() {
 async fn a_legacy_client_that_leaves_has_not_cancelled() {
     for generation in ["legacy", "modern"] {
         let hosted = hosted(generation).await;
-        let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         for token in ["before-stream", "in-stream"] {
-            let mut leaving = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+            let mut leaving = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
             let call = json!({ "name": "hang", "arguments": { "token": token } });
             let written = leaving.write("tools/call", call);
             let session = leaving.session.clone();
@@ -212,7 +212,7 @@ async fn a_legacy_client_that_leaves_has_not_cancelled() {
             sleep(Duration::from_millis(300)).await;
             let cancelled = other.call("cancelled", json!({})).await;
             assert!(!text(&cancelled).contains(token), "{generation} {token}");
-            let mut back = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+            let mut back = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
             back.session = session;
             let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
                 "params": { "requestId": 2 } });
@@ -233,7 +233,7 @@ async fn client_that_does_not_read_blocks_no_other_client() {
         ("modern", Era::Modern),
     ] {
         let hosted = hosted(generation).await;
-        let mut slow = Asker::new(era, hosted.address).await.unwrap();
+        let mut slow = TestClient::new(era, hosted.address).await.unwrap();
         // More than all buffers between a server and its client hold.
         let arguments = json!({ "count": 2000, "size": 10_000 });
         let call = json!({ "name": "chatter", "arguments": arguments,
@@ -241,7 +241,7 @@ async fn client_that_does_not_read_blocks_no_other_client() {
         let written = slow.write("tools/call", call);
         assert!(slow.begin(&written).await.unwrap().is_stream(), "{generation} {era:?}");
         for era in [Era::Legacy, Era::Modern] {
-            let mut other = Asker::new(era, hosted.address).await.unwrap();
+            let mut other = TestClient::new(era, hosted.address).await.unwrap();
             for _ in 0..3 {
                 let asked = timeout(LONGEST, other.call("echo", json!({ "token": "on" }))).await;
                 assert_eq!(text(&asked.expect("an answer in time")), "on");
@@ -265,8 +265,8 @@ async fn client_that_does_not_read_blocks_no_other_client() {
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
     let hosted = hosted("legacy").await;
-    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
-    let mut leaving = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut leaving = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "over" } });
     let written = leaving.write("tools/call", call);
     assert!(leaving.begin(&written).await.unwrap().is_stream());

@@ -5,16 +5,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::demo_server::{MODERN, legacy, modern};
 use crate::support::echoing_server::until_said;
 use crate::support::gateway::Folder;
-use crate::support::stdio_client::{Piped, call};
+use crate::support::stdio_client::{StdioTestClient, call};
 use crate::support::wait::{LONGEST, until};
 
 #[tokio::test]
 async fn invalid_line_gets_an_error_and_the_session_continues() {
-    let mut piped = Piped::new("legacy").await;
+    let mut piped = StdioTestClient::new("legacy").await;
     piped.open().await;
     let ping = legacy("ping", &json!({}));
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
@@ -40,7 +40,7 @@ async fn invalid_line_gets_an_error_and_the_session_continues() {
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time_on_a_pipe() {
     for is_modern in [false, true] {
-        let mut piped = Piped::new("legacy").await;
+        let mut piped = StdioTestClient::new("legacy").await;
         piped.open().await;
         // A call that is cancelled before its server has started does not reach it.
         piped.write(&call(is_modern, "look", "hung", &json!({}))).await;
@@ -75,7 +75,7 @@ async fn an_id_is_used_once_at_a_time_on_a_pipe() {
 /// Responses wait for a slow reader; notifications may be dropped.
 #[tokio::test]
 async fn a_pipe_that_is_not_read_loses_no_answer() {
-    let mut piped = Piped::new("legacy").await;
+    let mut piped = StdioTestClient::new("legacy").await;
     piped.open().await;
     let params = json!({ "name": "chatter", "arguments": { "count": 2000, "size": 10_000 },
         "_meta": { "progressToken": 7 } });
@@ -105,7 +105,7 @@ async fn a_pipe_that_is_not_read_loses_no_answer() {
 async fn responses_to_a_client_that_never_reads_are_bounded() {
     const LINES: usize = 60_000;
     for line in ["rubbish\n".to_owned(), legacy("ping", &json!({})) + "\n"] {
-        let mut piped = Piped::new("legacy").await;
+        let mut piped = StdioTestClient::new("legacy").await;
         piped.open().await;
         let lines = line.repeat(LINES);
         timeout(LONGEST, piped.stream.write_all(lines.as_bytes()))
@@ -126,9 +126,9 @@ async fn responses_to_a_client_that_never_reads_are_bounded() {
 #[tokio::test]
 async fn calls_with_unread_responses_wait_for_a_slot() {
     const LONG: usize = 20;
-    let mut piped = Piped::new("legacy").await;
+    let mut piped = StdioTestClient::new("legacy").await;
     piped.open().await;
-    let mut looking = Asker::new(Era::Modern, piped.hosted.address).await.unwrap();
+    let mut looking = TestClient::new(Era::Modern, piped.hosted.address).await.unwrap();
     // A call that is cancelled before its server has started does not reach it.
     looking.call("hung", json!({})).await;
     // All slots except six.
@@ -163,7 +163,7 @@ async fn calls_with_unread_responses_wait_for_a_slot() {
 /// A client that closes its side still gets the responses to its requests.
 #[tokio::test]
 async fn responses_are_written_after_the_end_of_input() {
-    let mut piped = Piped::new("modern").await;
+    let mut piped = StdioTestClient::new("modern").await;
     piped.open().await;
     let later = json!({ "token": "last", "wait": 300 });
     piped.write(&call(false, "last", "echo", &later)).await;
@@ -177,7 +177,7 @@ async fn responses_are_written_after_the_end_of_input() {
 #[tokio::test]
 async fn long_requests_on_a_pipe_wait_for_each_other() {
     const COUNT: usize = 12;
-    let mut piped = Piped::new("legacy").await;
+    let mut piped = StdioTestClient::new("legacy").await;
     piped.open().await;
     for number in 0..COUNT {
         let arguments = json!({ "token": "x", "wait": 300, "beside": "x".repeat(7_000_000) });
@@ -196,7 +196,7 @@ async fn long_requests_on_a_pipe_wait_for_each_other() {
 /// CALL-2: a call to a server that has never started reports the reason.
 #[tokio::test]
 async fn call_to_a_server_that_never_started_returns_the_reason() {
-    let mut piped = Piped::to(&json!({ "gone": { "command": "no-such-program" } })).await;
+    let mut piped = StdioTestClient::to(&json!({ "gone": { "command": "no-such-program" } })).await;
     piped.open().await;
     piped.write(&legacy("tools/call", &json!({ "name": "gone_x", "arguments": {} }))).await;
     let answer = piped.read().await;
@@ -223,7 +223,7 @@ async fn servers_of_a_session_end_with_it_on_a_pipe() {
         "access": "read-write",
         "timeouts": { "shutdown": "1s" },
     });
-    let mut piped = Piped::to(&json!({ "own": own })).await;
+    let mut piped = StdioTestClient::to(&json!({ "own": own })).await;
     piped.open().await;
     piped.write(&call(false, "first", "own_started", &json!({}))).await;
     assert_eq!(text(&piped.answer().await), "2");
@@ -234,7 +234,7 @@ async fn servers_of_a_session_end_with_it_on_a_pipe() {
 }
 
 /// Subscribes, and reads the acknowledgement.
-async fn listen(piped: &mut Piped) {
+async fn listen(piped: &mut StdioTestClient) {
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
     piped.write(&modern(MODERN, "subscriptions/listen", wanted)).await;
     assert_eq!(piped.read().await["method"], "notifications/subscriptions/acknowledged");
@@ -247,13 +247,13 @@ async fn subscription_over_stdio_is_completed_at_the_end() {
         assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 1, "{answer}");
         answer["id"] == 1 && answer["result"]["resultType"] == "complete"
     };
-    let mut piped = Piped::new("modern").await;
+    let mut piped = StdioTestClient::new("modern").await;
     listen(&mut piped).await;
     piped.hosted.host.shutdown().await;
     assert!(is_over(&piped.answer().await));
     timeout(LONGEST, piped.serving).await.expect("it ends").unwrap().unwrap();
     // For a client that closes its side, the subscription ends at once.
-    let mut piped = Piped::new("modern").await;
+    let mut piped = StdioTestClient::new("modern").await;
     listen(&mut piped).await;
     piped.stream.shutdown().await.unwrap();
     assert!(is_over(&piped.answer().await));
@@ -263,7 +263,7 @@ async fn subscription_over_stdio_is_completed_at_the_end() {
 /// A stream has one client, so that a call that is over is of the same client as the next.
 #[tokio::test]
 async fn modern_stdio_client_gets_input_requests_in_every_call() {
-    let mut piped = Piped::new("legacy").await;
+    let mut piped = StdioTestClient::new("legacy").await;
     let asks = |more: Value| {
         let written = call(true, "asks", "ask", &json!({}));
         let mut message: Value = serde_json::from_str(&written).unwrap();

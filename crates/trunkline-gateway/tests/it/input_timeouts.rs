@@ -5,19 +5,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::Channel;
 use crate::support::wait::{LONGEST, pass_time};
 
 /// Longer than the call timeout in these tests.
 const THOUGHT: Duration = Duration::from_secs(2);
 
-async fn hosted() -> Hosted {
+async fn hosted() -> TestGateway {
     let mut server = echoing("legacy");
     server["timeouts"]["call"] = "1s".into();
-    Hosted::to(&json!({ "echoing": server })).await
+    TestGateway::to(&json!({ "echoing": server })).await
 }
 
 fn accepted() -> Value {
@@ -27,7 +27,7 @@ fn accepted() -> Value {
 #[tokio::test]
 async fn parked_call_waits_for_the_retry_of_its_client() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     pass_time(THOUGHT).await;
@@ -36,7 +36,7 @@ async fn parked_call_waits_for_the_retry_of_its_client() {
 }
 
 /// Retries a call with the response to its input request.
-async fn come_back(asker: &mut Asker, asked: &Value) -> Value {
+async fn come_back(asker: &mut TestClient, asked: &Value) -> Value {
     let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let again = json!({ "name": "ask", "arguments": {}, "inputResponses": { key: accepted() },
         "requestState": asked["result"]["requestState"] });
@@ -50,11 +50,11 @@ async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
     let mut server = echoing("legacy");
     server["timeouts"]["question"] = "1s".into();
     server["concurrency"] = 1.into();
-    let hosted = Hosted::to(&json!({ "echoing": server })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": server })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    let mut other = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let echoed = timeout(LONGEST, other.call("echo", json!({ "token": "other" }))).await;
     assert_eq!(text(&echoed.expect("the slot is free in time")), "other");
     let late = come_back(&mut asker, &asked).await;
@@ -66,10 +66,10 @@ async fn a_client_that_does_not_come_back_in_time_is_not_waited_for() {
 /// Server requests pass through several gateways in a row, although each of them parks the call.
 #[tokio::test]
 async fn input_request_and_retry_pass_through_two_gateways() {
-    let inner = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let inner = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let entry = json!({ "type": "http", "url": inner.url(), "prefix": "", "access": "read-write" });
-    let outer = Hosted::to(&json!({ "inner": entry })).await;
-    let mut asker = Asker::new(Era::Modern, outer.address).await.unwrap();
+    let outer = TestGateway::to(&json!({ "inner": entry })).await;
+    let mut asker = TestClient::new(Era::Modern, outer.address).await.unwrap();
     let asked = asker.call("ask", json!({})).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     assert_eq!(text(&come_back(&mut asker, &asked).await), "Ann");
@@ -88,7 +88,7 @@ async fn input_request_and_retry_pass_through_two_gateways() {
 #[tokio::test]
 async fn time_for_an_elicitation_response_is_not_counted() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
     let other = Channel::to(hosted.address).await.unwrap();

@@ -7,9 +7,9 @@ use trunkline::meta::ItemTool;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of, serve_stream};
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::file_driven_server::{canned, heard_of};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 
 const RESOURCE_TOOLS: [&str; 2] = ["trunkline_list_resources", "trunkline_read_resource"];
 const PROMPT_TOOLS: [&str; 2] = ["trunkline_list_prompts", "trunkline_get_prompt"];
@@ -68,15 +68,15 @@ fn config(folder: &Folder, more: &Value) -> config::Config {
     loaded.config
 }
 
-async fn hosted(folder: &Folder, more: Value) -> Hosted {
-    Hosted::of(config(folder, &more)).await
+async fn hosted(folder: &Folder, more: Value) -> TestGateway {
+    TestGateway::of(config(folder, &more)).await
 }
 
 fn both() -> Value {
     json!({ "resourcesAsTools": true, "promptsAsTools": true })
 }
 
-async fn names(asker: &mut Asker) -> Vec<String> {
+async fn names(asker: &mut TestClient) -> Vec<String> {
     let listed = asker.ask("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
@@ -87,7 +87,7 @@ async fn resources_and_prompts_are_listed_and_read_with_tools_in_both_eras() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = library();
         let hosted = hosted(&folder, both()).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         let expected = [&RESOURCE_TOOLS[..], &PROMPT_TOOLS[..], &["lib_find"]].concat();
         assert_eq!(names(&mut asker).await, expected);
         let listed = asker.call("trunkline_list_resources", json!({})).await;
@@ -129,7 +129,7 @@ async fn they_are_beside_the_meta_tools() {
     let mut more = both();
     more["mode"] = "meta".into();
     let hosted = hosted(&folder, more).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let listed = names(&mut asker).await;
     assert_eq!(listed.len(), 8);
     assert_eq!(listed[4..], [&RESOURCE_TOOLS[..], &PROMPT_TOOLS[..]].concat());
@@ -168,7 +168,7 @@ async fn each_scope_has_its_own_setting() {
         ("/mcp/bundles/texts", &[list_prompts, get, "lib_find"]),
         ("/mcp/bundles/rest", &[list_resources, read, "lib_find"]),
     ] {
-        let mut asker = Asker::at((hosted.address, path), Era::Modern, &[]).await.unwrap();
+        let mut asker = TestClient::at((hosted.address, path), Era::Modern, &[]).await.unwrap();
         assert_eq!(names(&mut asker).await, expected, "{path}");
         for tool in ItemTool::ALL {
             let answer = asker.call(tool.name(), json!({})).await;
@@ -192,10 +192,10 @@ async fn hidden_items_are_neither_listed_nor_read() {
     let token = Token { name: "ci".to_owned(), scope: Scope::default() };
     tokens.insert(digest_of("secret"), token);
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = Hosted::start(config, options).await;
+    let hosted = TestGateway::start(config, options).await;
     for era in [Era::Legacy, Era::Modern] {
         let headers = [("Authorization", "Bearer secret")];
-        let mut asker = Asker::with(era, hosted.address, &headers).await.unwrap();
+        let mut asker = TestClient::with(era, hosted.address, &headers).await.unwrap();
         let listed = asker.call("trunkline_list_resources", json!({})).await;
         assert!(!text(&listed).contains("lib://b"), "{listed}");
         let listed = asker.call("trunkline_list_prompts", json!({})).await;
@@ -228,7 +228,7 @@ async fn bad_arguments_and_failures_are_results_that_a_model_can_read() {
     let [list_resources, read] = RESOURCE_TOOLS;
     let [list_prompts, get] = PROMPT_TOOLS;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         for (tool, arguments, part) in [
             (read, json!({ "uri": "lib://a" }), "unknown method"),
             (get, json!({ "name": "lib_greet" }), "unknown method"),
@@ -270,7 +270,7 @@ async fn lists_are_filtered_and_continued() {
     let resources: Vec<_> = (0..120).map(resource).collect();
     folder.write("resources.list.json", &json!({ "resources": resources }).to_string());
     let hosted = hosted(&folder, both()).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (mut found, mut arguments) = (Vec::new(), json!({ "limit": 50 }));
     loop {
         let listed = asker.call("trunkline_list_resources", arguments.clone()).await;
@@ -300,7 +300,7 @@ async fn results_are_bounded_and_binary_contents_are_kept() {
     let folder = library();
     let hosted =
         hosted(&folder, json!({ "resourcesAsTools": true, "maxResultBytes": 10_000 })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let image = json!({ "uri": "lib://a", "mimeType": "image/png", "blob": "AAAA" });
     let other = json!({ "uri": "lib://b", "mimeType": "application/pdf", "blob": "BBBB" });
     folder.write("resources.read.json", &json!({ "contents": [image, other] }).to_string());
@@ -330,7 +330,7 @@ async fn input_requests_pass_through_the_tool() {
     let mut more = both();
     more["mcpServers"] = json!({ "lib": canned(&folder, "modern") });
     let hosted = hosted(&folder, more).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     asker.capabilities = json!({ "elicitation": { "form": {} } });
     let arguments = json!({ "uri": "lib://a" });
     let asked = asker.call("trunkline_read_resource", arguments.clone()).await;
@@ -360,7 +360,7 @@ async fn tool_of_a_server_with_the_same_name_can_be_called() {
     for (mode, expected) in [("direct", 2), ("meta", 6)] {
         let more = json!({ "mode": mode, "resourcesAsTools": true, "mcpServers": servers });
         let hosted = hosted(&folder, more).await;
-        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         assert_eq!(names(&mut asker).await.len(), expected);
         let before = heard_of(&folder, "tools/call").len();
         match mode {
@@ -382,7 +382,7 @@ async fn contents_of_untrusted_servers_are_marked() {
     let mut more = both();
     more["mcpServers"] = json!({ "lib": server });
     let hosted = hosted(&folder, more).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let listed = asker.call("trunkline_list_resources", json!({})).await;
     assert!(text(&listed).starts_with("[untrusted] lib://a | "), "{listed}");
     for (tool, arguments) in [
@@ -492,10 +492,10 @@ async fn third_party_server_is_read_with_tools() {
         "timeouts": { "handshake": "90s", "grace": "60s" } });
     let mut more = both();
     more["mcpServers"] = json!({ "everything": everything });
-    let hosted = Hosted::of(config::parse("test", more.to_string()).config).await;
+    let hosted = TestGateway::of(config::parse("test", more.to_string()).config).await;
     let address = "demo://resource/static/document/architecture.md";
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         let listed =
             asker.call("trunkline_list_resources", json!({ "query": "architecture" })).await;
         let line = text(&listed).lines().next().unwrap();

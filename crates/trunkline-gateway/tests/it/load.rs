@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline::host::Host;
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era};
-use crate::support::gateway::Hosted;
+use crate::support::client::{Era, TestClient};
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 
 const CLIENTS: u64 = 1000;
@@ -123,7 +123,12 @@ fn count(tally: &mut Tally, answer: &Value, tool: &str, token: &str) {
     }
 }
 
-async fn one_call(asker: &mut Asker, tally: &mut Tally, (tool, token): (&str, &str), args: Value) {
+async fn one_call(
+    asker: &mut TestClient,
+    tally: &mut Tally,
+    (tool, token): (&str, &str),
+    args: Value,
+) {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": args }));
     let begin = Instant::now();
     let asked = timeout(LONGEST, asker.exchange(&written)).await;
@@ -155,7 +160,7 @@ async fn one_client(
     let era = if client.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
     let mut asker = {
         let _door = doors.acquire().await.unwrap();
-        let opened = timeout(LONGEST, Asker::new(era, address)).await;
+        let opened = timeout(LONGEST, TestClient::new(era, address)).await;
         opened.expect("a session in time").unwrap()
     };
     let listens = era == Era::Legacy && client.is_multiple_of(LISTENING);
@@ -190,7 +195,7 @@ async fn one_client(
 }
 
 /// Ends a session, and asserts that it is closed.
-async fn close(asker: &mut Asker) {
+async fn close(asker: &mut TestClient) {
     let headers = asker.headers();
     let headers = crate::support::client::borrowed(&headers);
     for status in [204, 404] {
@@ -307,7 +312,7 @@ async fn settle(host: &Host, before: &Held) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() {
     allow_descriptors();
-    let hosted = Hosted::to(&servers()).await;
+    let hosted = TestGateway::to(&servers()).await;
     all_ready(&hosted.host).await;
     let before = Held::now();
     let warm_up = load(hosted.address, WARM_UP).await;

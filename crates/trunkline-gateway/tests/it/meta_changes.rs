@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use trunkline::config::{self, Config};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
 use crate::support::file_driven_server::{canned, heard_of};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::subscription::Subscribed;
 
 /// A description whose end no search result shows.
@@ -32,28 +32,28 @@ fn parsed(text: &Value) -> Config {
 }
 
 /// A server whose tools are listed again with every request.
-async fn hosted(folder: &Folder, mode: &str) -> Hosted {
+async fn hosted(folder: &Folder, mode: &str) -> TestGateway {
     let servers = json!({ "notes": canned(folder, "legacy") });
-    Hosted::of(parsed(&json!({ "mode": mode, "toolsTtlMs": 0, "mcpServers": servers }))).await
+    TestGateway::of(parsed(&json!({ "mode": mode, "toolsTtlMs": 0, "mcpServers": servers }))).await
 }
 
 /// Another client makes the gateway list the tools again.
-async fn list_again(hosted: &Hosted, era: Era) {
-    let mut other = Asker::new(era, hosted.address).await.unwrap();
+async fn list_again(hosted: &TestGateway, era: Era) {
+    let mut other = TestClient::new(era, hosted.address).await.unwrap();
     let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
     other.ask("tools/list", json!({ "_meta": info })).await;
 }
 
-async fn search(asker: &mut Asker) -> String {
+async fn search(asker: &mut TestClient) -> String {
     text(&asker.call("trunkline_search", json!({ "queries": ["find notes"] })).await).to_owned()
 }
 
-async fn describe(asker: &mut Asker) -> String {
+async fn describe(asker: &mut TestClient) -> String {
     let names = json!({ "names": ["notes_find"] });
     text(&asker.call("trunkline_describe", names).await).to_owned()
 }
 
-async fn call(asker: &mut Asker) -> Value {
+async fn call(asker: &mut TestClient) -> Value {
     let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
     asker.call("trunkline_call", call).await
 }
@@ -75,7 +75,7 @@ async fn call_is_refused_if_the_shown_part_of_a_tool_has_changed() {
         let folder = Folder::new();
         define(&folder, &long("one"));
         let hosted = hosted(&folder, "meta").await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         asker.ask("tools/list", json!({})).await;
         assert!(search(&mut asker).await.starts_with("notes_find("));
         // The line of the search is still true.
@@ -103,7 +103,7 @@ async fn search_does_not_replace_a_listed_definition() {
         let folder = Folder::new();
         define(&folder, &long("one"));
         let hosted = hosted(&folder, "auto").await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         asker.ask("tools/list", json!({})).await;
         define(&folder, &long("two"));
         list_again(&hosted, era).await;
@@ -120,7 +120,7 @@ async fn long_definition_is_described_in_part() {
     let folder = Folder::new();
     define(&folder, &"Find notes. ".repeat(30_000));
     let hosted = hosted(&folder, "meta").await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let described = describe(&mut asker).await;
     assert!(described.len() < 257 * 1024, "{}", described.len());
     let end = described.lines().last().unwrap();
@@ -141,8 +141,8 @@ async fn constant_list_is_not_announced_as_changed() {
         "mcpServers": { "notes": canned(&folder, "legacy") },
         "bundles": { "direct": { "serverId": "notes", "mode": "direct" } },
     });
-    let hosted = Hosted::of(parsed(&config)).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(parsed(&config)).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     asker.ask("tools/list", json!({})).await;
     let meta = Subscribed::at("/mcp", &mut asker).await;
     let mut direct = Subscribed::at("/mcp/bundles/direct", &mut asker).await;
@@ -164,8 +164,8 @@ async fn change_of_the_mode_is_announced() {
         let servers = json!({ "notes": canned(&folder, "legacy") });
         parsed(&json!({ "mode": mode, "mcpServers": servers }))
     };
-    let hosted = Hosted::of(config("meta")).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(config("meta")).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     asker.ask("tools/list", json!({})).await;
     let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
     for mode in ["direct", "meta"] {
@@ -183,8 +183,8 @@ async fn parked_call_goes_on_after_a_reload_to_direct_mode() {
         parsed(&json!({ "mode": mode, "mcpServers": { "echoing": echoing(generation) } }))
     };
     for generation in ["legacy", "modern"] {
-        let hosted = Hosted::of(config("meta", generation)).await;
-        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let hosted = TestGateway::of(config("meta", generation)).await;
+        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         let arguments = json!({ "name": "ask", "arguments": {} });
         let asked = asker.call("trunkline_call", arguments.clone()).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");

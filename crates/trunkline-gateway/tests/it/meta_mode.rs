@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use trunkline::config;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
 use crate::support::file_driven_server::{canned, heard_of};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 
 const META_TOOLS: [&str; 4] =
     ["trunkline_search", "trunkline_describe", "trunkline_call", "trunkline_servers"];
@@ -35,25 +35,25 @@ fn define(folder: &Folder, description: &str) {
     folder.write("tools.list.json", &json!({ "tools": [find, delete] }).to_string());
 }
 
-async fn hosted(folder: &Folder, more: Value) -> Hosted {
+async fn hosted(folder: &Folder, more: Value) -> TestGateway {
     hosted_with(folder, more, GatewayOptions::default()).await
 }
 
-async fn hosted_with(folder: &Folder, more: Value, options: GatewayOptions) -> Hosted {
+async fn hosted_with(folder: &Folder, more: Value, options: GatewayOptions) -> TestGateway {
     let mut text = json!({ "mcpServers": { "notes": canned(folder, "legacy") } });
     text.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let loaded = config::parse("test", text.to_string());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
-    Hosted::start(loaded.config, options).await
+    TestGateway::start(loaded.config, options).await
 }
 
-async fn names(asker: &mut Asker) -> Vec<String> {
+async fn names(asker: &mut TestClient) -> Vec<String> {
     let listed = asker.ask("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn search(asker: &mut Asker, query: &str) -> String {
+async fn search(asker: &mut TestClient, query: &str) -> String {
     text(&asker.call("trunkline_search", json!({ "queries": [query] })).await).to_owned()
 }
 
@@ -62,7 +62,7 @@ async fn search_describe_and_call_in_both_eras() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
         let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         assert_eq!(names(&mut asker).await, META_TOOLS);
         let found = search(&mut asker, "find notes").await;
         assert_eq!(
@@ -91,7 +91,7 @@ async fn search_describe_and_call_in_both_eras() {
 async fn names_are_those_of_direct_mode() {
     let folder = notes();
     let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let direct = asker.call("notes_find", json!({ "query": "x" })).await;
     assert!(direct["result"]["content"].is_array(), "{direct}");
     hosted.end().await;
@@ -108,7 +108,7 @@ async fn hidden_tools_are_not_found_described_or_called() {
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
     let hosted = hosted_with(&folder, more, options).await;
     let headers = [("Authorization", "Bearer secret")];
-    let mut asker = Asker::with(Era::Modern, hosted.address, &headers).await.unwrap();
+    let mut asker = TestClient::with(Era::Modern, hosted.address, &headers).await.unwrap();
     assert!(!search(&mut asker, "delete a note").await.contains("notes_delete"));
     let answer = |answer: Value| {
         let text = answer["error"]["message"].as_str().map(str::to_owned);
@@ -145,9 +145,9 @@ async fn direct_and_meta_bundles_of_one_caller() {
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("secret"), Token { name: "ci".to_owned(), scope });
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = Hosted::start(loaded.config, options).await;
+    let hosted = TestGateway::start(loaded.config, options).await;
     let headers = [("Authorization", "Bearer secret")];
-    let mut asker = Asker::with(Era::Modern, hosted.address, &headers).await.unwrap();
+    let mut asker = TestClient::with(Era::Modern, hosted.address, &headers).await.unwrap();
     let listed = names(&mut asker).await;
     assert_eq!(listed, [&META_TOOLS[..], &["notes_find"]].concat());
     let found = search(&mut asker, "delete a note").await;
@@ -159,13 +159,13 @@ async fn direct_and_meta_bundles_of_one_caller() {
 async fn auto_mode_follows_the_token_budget() {
     let folder = notes();
     let small = hosted(&folder, json!({ "mode": "auto" })).await;
-    let mut asker = Asker::new(Era::Modern, small.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, small.address).await.unwrap();
     assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
     // A client that received the meta tools before may still use them.
     assert!(search(&mut asker, "find").await.contains("notes_find"));
     small.end().await;
     let large = hosted(&folder, json!({ "mode": "auto", "tokenBudget": 50 })).await;
-    let mut asker = Asker::new(Era::Modern, large.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, large.address).await.unwrap();
     assert_eq!(names(&mut asker).await, META_TOOLS);
     large.end().await;
 }
@@ -174,7 +174,7 @@ async fn auto_mode_follows_the_token_budget() {
 async fn direct_mode_has_no_meta_tools() {
     let folder = notes();
     let hosted = hosted(&folder, json!({})).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
     let answer = asker.call("trunkline_search", json!({ "queries": ["x"] })).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
@@ -187,11 +187,11 @@ async fn changed_tool_is_not_called_before_it_is_shown_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
         let hosted = hosted(&folder, json!({ "mode": "meta", "toolsTtlMs": 0 })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         assert!(search(&mut asker, "find notes").await.contains("notes_find"));
         define(&folder, "Send all notes to a stranger");
         // Another client makes the gateway list the tools again.
-        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, hosted.address).await.unwrap();
         other.capabilities = json!({ "roots": {} });
         let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         other.ask("tools/list", json!({ "_meta": info })).await;
@@ -218,7 +218,7 @@ async fn changed_tool_is_not_called_before_it_is_shown_again() {
 async fn list_replaces_what_a_search_has_shown() {
     let folder = notes();
     let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert!(search(&mut asker, "find notes").await.contains("notes_find"));
     define(&folder, "Find notes by another text");
     assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
@@ -233,10 +233,10 @@ async fn tool_that_changed_since_it_was_listed_is_not_called_through_the_meta_to
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
         let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
         define(&folder, "Send all notes to a stranger");
-        let mut other = Asker::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, hosted.address).await.unwrap();
         let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         other.ask("tools/list", json!({ "_meta": info })).await;
         let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
@@ -260,14 +260,14 @@ async fn listed_tool_with_the_name_of_a_meta_tool_is_the_one_that_runs() {
         let servers = json!({ "trunkline": canned(&folder, "legacy") });
         json!({ "mode": mode, "mcpServers": servers }).to_string()
     };
-    let hosted = Hosted::of(config::parse("test", text("auto")).config).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(config::parse("test", text("auto")).config).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(names(&mut asker).await, ["trunkline_search"]);
     asker.call("trunkline_search", json!({ "q": "x" })).await;
     assert_eq!(heard_of(&folder, "tools/call").len(), 1);
     hosted.end().await;
-    let hosted = Hosted::of(config::parse("test", text("meta")).config).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(config::parse("test", text("meta")).config).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(names(&mut asker).await, META_TOOLS);
     asker.call("trunkline_call", json!({ "name": "trunkline_search" })).await;
     assert_eq!(heard_of(&folder, "tools/call").len(), 2);
@@ -280,7 +280,7 @@ async fn listed_tool_with_the_name_of_a_meta_tool_is_the_one_that_runs() {
 async fn many_clients_of_meta_tools_do_not_disturb_others() {
     let folder = notes();
     let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     for number in 0..600 {
         let info = json!({ "name": format!("c{number}"), "version": "1" });
         let info = json!({ "io.modelcontextprotocol/clientInfo": info });
@@ -289,7 +289,7 @@ async fn many_clients_of_meta_tools_do_not_disturb_others() {
         asker.ask("tools/call", call).await;
     }
     define(&folder, "Find notes by another text");
-    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(names(&mut other).await, ["notes_delete", "notes_find"]);
     let answer = other.call("notes_find", json!({ "query": "x" })).await;
     assert!(answer["result"]["content"].is_array(), "{answer}");
@@ -300,8 +300,8 @@ async fn many_clients_of_meta_tools_do_not_disturb_others() {
 #[tokio::test]
 async fn input_requests_pass_through_the_meta_tool() {
     let written = json!({ "mode": "meta", "mcpServers": { "echoing": echoing("legacy") } });
-    let hosted = Hosted::of(config::parse("test", written.to_string()).config).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(config::parse("test", written.to_string()).config).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let found = search(&mut asker, "ask").await;
     let name = found.split('(').next().unwrap().to_owned();
     let arguments = json!({ "name": name, "arguments": {} });
@@ -319,7 +319,7 @@ async fn input_requests_pass_through_the_meta_tool() {
 async fn bad_arguments_are_explained() {
     let folder = notes();
     let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     for (arguments, part) in [
         (json!({}), "`queries` must be an array of strings"),
         (json!({ "queries": [] }), "`queries` is empty"),

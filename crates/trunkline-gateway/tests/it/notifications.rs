@@ -8,18 +8,18 @@ use tokio::time::timeout;
 use trunkline::config::Access;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::client_notifications::tell;
 use crate::support::echoing_server::{echoing, until_said};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::recording_server::{announcing, heard};
-use crate::support::stdio_client::Piped;
+use crate::support::stdio_client::StdioTestClient;
 use crate::support::wait::LONGEST;
 
 const CUSTOM: &str = "notifications/custom";
 
 /// Whether a server has received a message, once it has received everything before it.
-async fn has_heard(asker: &mut Asker, tool: &str, folder: &Folder, method: &str) -> bool {
+async fn has_heard(asker: &mut TestClient, tool: &str, folder: &Folder, method: &str) -> bool {
     asker.call(tool, json!({})).await;
     fs::read_to_string(folder.path().join("heard")).unwrap().contains(method)
 }
@@ -34,8 +34,8 @@ async fn custom_notification_reaches_the_only_server() {
             if share == "per-client" {
                 server["share"] = share.into();
             }
-            let hosted = Hosted::to(&json!({ "announcing": server })).await;
-            let mut asker = Asker::new(era, hosted.address).await.unwrap();
+            let hosted = TestGateway::to(&json!({ "announcing": server })).await;
+            let mut asker = TestClient::new(era, hosted.address).await.unwrap();
             asker.call("watched", json!({})).await;
             tell(&asker, CUSTOM).await;
             let message = heard(&folder, CUSTOM).await;
@@ -60,8 +60,8 @@ async fn custom_notification_reaches_none_of_several_servers() {
     let mut server = announcing(&folder);
     server["prefix"] = "a".into();
     let two = json!({ "announcing": server, "gone": { "command": "no-such-program" } });
-    let hosted = Hosted::to(&two).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&two).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert!(!has_heard(&mut asker, "a_watched", &folder, CUSTOM).await);
     tell(&asker, CUSTOM).await;
     assert!(!has_heard(&mut asker, "a_watched", &folder, CUSTOM).await);
@@ -76,9 +76,9 @@ async fn custom_notification_of_a_restricted_client_is_dropped() {
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("limited"), Token { name: "limited".to_owned(), scope });
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = Hosted::with(&json!({ "announcing": announcing(&folder) }), options).await;
+    let hosted = TestGateway::with(&json!({ "announcing": announcing(&folder) }), options).await;
     let token = ("Authorization", "Bearer limited");
-    let mut asker = Asker::with(Era::Legacy, hosted.address, &[token]).await.unwrap();
+    let mut asker = TestClient::with(Era::Legacy, hosted.address, &[token]).await.unwrap();
     asker.call("watched", json!({})).await;
     tell(&asker, CUSTOM).await;
     assert!(!has_heard(&mut asker, "watched", &folder, CUSTOM).await);
@@ -95,8 +95,8 @@ async fn roots_list_changed_reaches_dedicated_servers() {
         if is_own {
             server["share"] = share.into();
         }
-        let hosted = Hosted::to(&json!({ "announcing": server })).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "announcing": server })).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         asker.call("watched", json!({})).await;
         let roots = "notifications/roots/list_changed";
         tell(&asker, roots).await;
@@ -114,7 +114,7 @@ async fn roots_list_changed_reaches_dedicated_servers() {
 #[tokio::test]
 async fn custom_notification_over_stdio_reaches_the_only_server() {
     let folder = Folder::new();
-    let mut piped = Piped::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut piped = StdioTestClient::to(&json!({ "announcing": announcing(&folder) })).await;
     piped.open().await;
     piped.write(r#"{"jsonrpc":"2.0","method":"notifications/custom","params":{"n":1.0}}"#).await;
     heard(&folder, CUSTOM).await;
@@ -124,7 +124,7 @@ async fn custom_notification_over_stdio_reaches_the_only_server() {
 }
 
 /// The methods of the messages before the response to a call of `say`.
-async fn said(asker: &mut Asker) -> Vec<String> {
+async fn said(asker: &mut TestClient) -> Vec<String> {
     let call = json!({ "name": "say", "arguments": { "method": CUSTOM } });
     let written = asker.write("tools/call", call);
     let (_, messages) = asker.exchange(&written).await.unwrap();
@@ -137,8 +137,8 @@ async fn said(asker: &mut Asker) -> Vec<String> {
 async fn a_notification_that_the_protocol_does_not_know_is_for_the_only_caller() {
     for generation in ["legacy", "modern"] {
         for era in [Era::Legacy, Era::Modern] {
-            let hosted = Hosted::to(&json!({ "echoing": echoing(generation) })).await;
-            let mut asker = Asker::new(era, hosted.address).await.unwrap();
+            let hosted = TestGateway::to(&json!({ "echoing": echoing(generation) })).await;
+            let mut asker = TestClient::new(era, hosted.address).await.unwrap();
             for _ in 0..2 {
                 assert_eq!(said(&mut asker).await, [CUSTOM], "{generation} {era:?}");
             }
@@ -151,13 +151,13 @@ async fn a_notification_that_the_protocol_does_not_know_is_for_the_only_caller()
 #[tokio::test]
 async fn ambiguous_server_notification_reaches_no_client() {
     for others in [Era::Legacy, Era::Modern] {
-        let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
-        let mut other = Asker::new(others, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+        let mut other = TestClient::new(others, hosted.address).await.unwrap();
         let call = json!({ "name": "hang", "arguments": { "token": "others" } });
         let written = other.write("tools/call", call);
         let hanging = tokio::spawn(async move { other.exchange(&written).await.is_ok() });
         for era in [Era::Modern, Era::Legacy] {
-            let mut asker = Asker::new(era, hosted.address).await.unwrap();
+            let mut asker = TestClient::new(era, hosted.address).await.unwrap();
             until_said(&mut asker, "hung", "others").await;
             let (_, mut standing) = asker.request("GET", &[]).await;
             assert!(said(&mut asker).await.is_empty(), "{era:?} {others:?}");
@@ -175,12 +175,12 @@ async fn ambiguous_server_notification_reaches_no_client() {
 /// It is not attributed to a call, but all calls belong to one client.
 #[tokio::test]
 async fn unattributed_server_notification_reaches_the_only_session() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "own" } });
     let written = asker.write("tools/call", call);
     assert!(asker.begin(&written).await.unwrap().is_stream());
-    let mut again = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut again = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     again.session = asker.session.clone();
     again.write("ping", json!({}));
     let (_, mut standing) = again.request("GET", &[]).await;

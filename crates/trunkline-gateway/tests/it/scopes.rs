@@ -7,9 +7,9 @@ use tokio::time::timeout;
 use trunkline::config::{self, Access, Config};
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::file_driven_server::{canned, heard_of};
-use crate::support::gateway::{Folder, Hosted};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::http_connection::Channel;
 use crate::support::wait::LONGEST;
 
@@ -69,7 +69,7 @@ fn token_of(scope: Scope) -> GatewayOptions {
 }
 
 /// The names and URIs in all lists.
-async fn listed(asker: &mut Asker) -> BTreeSet<String> {
+async fn listed(asker: &mut TestClient) -> BTreeSet<String> {
     let lists = [
         ("tools/list", "tools", "name"),
         ("prompts/list", "prompts", "name"),
@@ -113,9 +113,9 @@ fn is_unknown(answer: &Value) -> bool {
 async fn a_token_for_one_bundle_opens_no_other() {
     let (docs, prod) = (furnished(), furnished());
     let options = token_of(Scope::of_bundle("docs_only"));
-    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
+    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
     for era in [Era::Legacy, Era::Modern] {
-        let at = |path| Asker::at((hosted.address, path), era, &[TOKEN]);
+        let at = |path| TestClient::at((hosted.address, path), era, &[TOKEN]);
         let mut own = at("/mcp/bundles/docs_only").await.unwrap();
         assert_eq!(listed(&mut own).await, BTreeSet::from(["docs_echo".to_owned()]));
         assert!(text(&own.call("docs_echo", json!({})).await).contains("echo"));
@@ -163,11 +163,11 @@ async fn endpoint_and_token_must_both_admit_an_item() {
         tokens.insert(digest_of(name), Token { name: name.to_owned(), scope });
     }
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
+    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
     let given = async |path: &str, token: &str| {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", &*bearer)];
-        let asker = Asker::at((hosted.address, path), Era::Modern, &headers);
+        let asker = TestClient::at((hosted.address, path), Era::Modern, &headers);
         let mut asker = asker.await.unwrap();
         let mut given = listed(&mut asker).await;
         for (method, params) in requests() {
@@ -210,10 +210,10 @@ async fn hears_unknown_methods(
         text["mcpServers"]["only"][key] = value.clone();
     }
     let loaded = config::parse("test", text.to_string());
-    let hosted = Hosted::start(loaded.config, options).await;
+    let hosted = TestGateway::start(loaded.config, options).await;
     let connection = hosted.host.servers().get("only").unwrap();
     connection.request("ping", None).await.unwrap();
-    let mut asker = Asker::at((hosted.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
+    let mut asker = TestClient::at((hosted.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
     for method in ["x/run", "Tools/Call", "tools/call "] {
         let answer = asker.ask(method, json!({ "name": "drop", "arguments": {} })).await;
         assert_eq!(answer["error"]["code"], -32_601, "{answer}");
@@ -265,8 +265,8 @@ async fn any_limit_keeps_unknown_methods_from_the_only_server() {
 async fn token_with_a_removed_bundle_admits_nothing() {
     let (docs, prod) = (furnished(), furnished());
     let options = token_of(Scope::of_bundle("docs_only"));
-    let hosted = Hosted::start(configuration(&docs, &prod), options).await;
-    let mut asker = Asker::with(Era::Modern, hosted.address, &[TOKEN]).await.unwrap();
+    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
+    let mut asker = TestClient::with(Era::Modern, hosted.address, &[TOKEN]).await.unwrap();
     assert_eq!(listed(&mut asker).await, BTreeSet::from(["docs_echo".to_owned()]));
     let servers = json!({ "docs": canned(&docs, "legacy"), "prod": canned(&prod, "legacy") });
     hosted.host.reload(crate::support::gateway::configuration(&servers), BTreeMap::new()).await;
@@ -284,7 +284,7 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
         let folder = furnished();
         let mut server = canned(&folder, generation);
         server["access"] = "read-write".into();
-        let hosted = Hosted::to(&json!({ "only": server })).await;
+        let hosted = TestGateway::to(&json!({ "only": server })).await;
         let smuggled = [
             r#""_META":{"progressToken":1},"#,
             r#""_Meta":{"progressToken":1},"#,
@@ -295,7 +295,7 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
             r#""_meta":{"progress\u0054oken":7,"PROGRESSTOKEN":1},"#,
             r#""arguments":{"a":1},"#,
         ];
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         for (method, smuggled) in smuggled.iter().flat_map(|it| [("tools/call", it), ("x/run", it)])
         {
             let params = json!({ "name": "only_echo", "arguments": {} });
@@ -355,8 +355,8 @@ async fn a_server_links_to_nothing_of_another_server() {
         servers["forger"] = canned(&forger, "legacy");
         servers["forger"]["trust"] = trust.into();
         servers["forger"]["allowTools"] = json!(["look"]);
-        let hosted = Hosted::to(&servers).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&servers).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         match lists {
             true => assert!(listed(&mut asker).await.contains("x://notes")),
             false => drop(asker.ask("tools/list", json!({})).await),
@@ -375,7 +375,7 @@ async fn a_server_links_to_nothing_of_another_server() {
 }
 
 /// Makes the server announce an update of a resource.
-async fn touch(hosted: &Hosted, folder: &Folder, uri: &str) {
+async fn touch(hosted: &TestGateway, folder: &Folder, uri: &str) {
     let method = "notifications/resources/updated";
     let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
     folder.write("ping.before", &told.to_string());
@@ -413,9 +413,9 @@ async fn nothing_is_heard_once_denied(entry: &str) {
         assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
         loaded.config
     };
-    let hosted = Hosted::of(rules(&[])).await;
+    let hosted = TestGateway::of(rules(&[])).await;
     let at = (hosted.address, "/mcp/bundles/b");
-    let mut asker = Asker::at(at, Era::Legacy, &[]).await.unwrap();
+    let mut asker = TestClient::at(at, Era::Legacy, &[]).await.unwrap();
     let (notes, day) = ("x://notes", "x://day/1");
     for uri in [notes, day] {
         let answer = asker.ask("resources/subscribe", json!({ "uri": uri })).await;
@@ -439,12 +439,12 @@ async fn nothing_is_heard_once_denied(entry: &str) {
 async fn only_the_owner_learns_that_a_tool_is_hidden() {
     let (docs, prod) = (furnished(), furnished());
     let config = || configuration(&docs, &prod).within(Access::ReadOnly, None);
-    let refused = async |hosted: &Hosted, path: &str, headers: &[(&str, &str)], name: &str| {
-        let mut asker = Asker::at((hosted.address, path), Era::Legacy, headers).await.unwrap();
+    let refused = async |hosted: &TestGateway, path: &str, headers: &[(&str, &str)], name: &str| {
+        let mut asker = TestClient::at((hosted.address, path), Era::Legacy, headers).await.unwrap();
         let answer = asker.ask("tools/call", json!({ "name": name, "arguments": {} })).await;
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     };
-    let hosted = Hosted::start(config(), GatewayOptions::default()).await;
+    let hosted = TestGateway::start(config(), GatewayOptions::default()).await;
     let said = refused(&hosted, "/mcp", &[], "prod_drop").await;
     assert!(said.contains("is hidden: it declares that it writes"), "{said}");
     assert!(said.contains("to change that: only the host"), "{said}");
@@ -455,7 +455,7 @@ async fn only_the_owner_learns_that_a_tool_is_hidden() {
     }
     hosted.end().await;
     for scope in [Scope::default(), Scope { access: Some(Access::ReadOnly), ..Scope::default() }] {
-        let hosted = Hosted::start(config(), token_of(scope)).await;
+        let hosted = TestGateway::start(config(), token_of(scope)).await;
         let said = refused(&hosted, "/mcp", &[TOKEN], "prod_drop").await;
         assert!(said.contains("there is no tool `prod_drop`"), "{said}");
         hosted.end().await;
@@ -472,9 +472,9 @@ async fn text_of_an_untrusted_server_is_marked_for_models() {
         let mut server = canned(&folder, generation);
         server["trust"] = "untrusted".into();
         server["allowTools"] = json!(["echo", "plan", "x://notes"]);
-        let hosted = Hosted::to(&json!({ "web": server })).await;
+        let hosted = TestGateway::to(&json!({ "web": server })).await;
         for era in [Era::Legacy, Era::Modern] {
-            let mut asker = Asker::new(era, hosted.address).await.unwrap();
+            let mut asker = TestClient::new(era, hosted.address).await.unwrap();
             let listed = asker.ask("tools/list", json!({})).await;
             let description = listed["result"]["tools"][0]["description"].as_str().unwrap();
             assert!(description.starts_with("[web, untrusted]"), "{listed}");

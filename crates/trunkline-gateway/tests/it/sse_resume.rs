@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Event};
 use crate::support::wait::LONGEST;
 
-async fn hosted() -> Hosted {
-    Hosted::to(&json!({ "echoing": echoing("legacy") })).await
+async fn hosted() -> TestGateway {
+    TestGateway::to(&json!({ "echoing": echoing("legacy") })).await
 }
 
 async fn next(channel: &mut Channel) -> Option<Event> {
@@ -30,7 +30,7 @@ async fn message(channel: &mut Channel) -> (String, Value) {
 }
 
 /// Starts a call with a delayed response, and disconnects after the priming event.
-async fn begin_and_leave(asker: &mut Asker, token: &str) -> (u64, String) {
+async fn begin_and_leave(asker: &mut TestClient, token: &str) -> (u64, String) {
     let arguments = json!({ "token": token, "wait": 1500 });
     let written = asker.write("tools/call", json!({ "name": "echo", "arguments": arguments }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
@@ -43,7 +43,7 @@ async fn begin_and_leave(asker: &mut Asker, token: &str) -> (u64, String) {
 #[tokio::test]
 async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (id, last) = begin_and_leave(&mut asker, "later").await;
     let (head, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     assert!(head.is_stream(), "{head:?}");
@@ -61,7 +61,7 @@ async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
 #[tokio::test]
 async fn response_during_the_break_is_replayed() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
     // When this response arrives, that of the earlier call exists as well.
     let call = json!({ "token": "after", "wait": 1600 });
@@ -74,9 +74,9 @@ async fn response_during_the_break_is_replayed() {
 #[tokio::test]
 async fn broken_stream_is_resumed_only_by_its_principal() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, last) = begin_and_leave(&mut asker, "secret").await;
-    let other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(other.request("GET", &[("Last-Event-ID", &last)]).await.0.status, 404);
     for invented in ["", "x", "1", "1-", "-1", "1-x", "99999999999999999999-1"] {
         let (head, _) = other.request("GET", &[("Last-Event-ID", invented)]).await;
@@ -89,7 +89,7 @@ async fn broken_stream_is_resumed_only_by_its_principal() {
 }
 
 /// Makes the server announce that its tools have changed.
-async fn announce(asker: &mut Asker) {
+async fn announce(asker: &mut TestClient) {
     assert_eq!(text(&asker.call("announce", json!({})).await), "announced");
 }
 
@@ -97,7 +97,7 @@ async fn announce(asker: &mut Asker) {
 async fn the_standing_stream_is_taken_up_where_it_broke() {
     const CHANGED: &str = "notifications/tools/list_changed";
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(text(&asker.call("echo", json!({ "token": "there" })).await), "there");
     let (_, mut channel) = asker.request("GET", &[]).await;
     announce(&mut asker).await;
@@ -126,8 +126,8 @@ fn answer(question: &Value, name: &str) -> Value {
 #[tokio::test]
 async fn server_request_is_answered_on_the_resumed_stream_by_its_session() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
-    let mut other = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let written = asker.write("tools/call", json!({ "name": "ask", "arguments": {} }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
     let last = next(&mut asker.channel).await.unwrap().id.expect("an id");
@@ -148,7 +148,7 @@ async fn server_request_is_answered_on_the_resumed_stream_by_its_session() {
 #[tokio::test]
 async fn resumed_stream_continues_after_the_last_event() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, mut first) = asker.request("GET", &[]).await;
     asker.call("announce", json!({})).await;
     let (_, told) = message(&mut first).await;
@@ -163,7 +163,7 @@ async fn resumed_stream_continues_after_the_last_event() {
 #[tokio::test]
 async fn retained_events_are_bounded() {
     let hosted = hosted().await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, early) = begin_and_leave(&mut asker, "early").await;
     let token = "x".repeat(3 * 1024 * 1024);
     for _ in 0..2 {

@@ -8,9 +8,9 @@ use tokio::time::timeout;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::client::{Era, TestClient, borrowed, text};
 use crate::support::file_driven_server::heard_of;
-use crate::support::gateway::{Folder, Hosted, configuration};
+use crate::support::gateway::{Folder, TestGateway, configuration};
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::wait::{LONGEST, until};
 
@@ -27,29 +27,29 @@ fn announcing(folder: &Folder, share: &str) -> Value {
     })
 }
 
-async fn hosted(servers: &Value) -> Hosted {
+async fn hosted(servers: &Value) -> TestGateway {
     let mut tokens = Tokens::default();
     for (name, token) in [("ann", "token-of-ann"), ("bob", "token-of-bob")] {
         let known = Token { name: name.to_owned(), scope: Scope::default() };
         tokens.insert(digest_of(token), known);
     }
-    Hosted::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
+    TestGateway::with(servers, GatewayOptions { tokens, ..GatewayOptions::default() }).await
 }
 
 /// A client that declares the tasks extension.
-async fn knowing(hosted: &Hosted, who: (&str, &str)) -> Asker {
-    let mut asker = Asker::with(Era::Modern, hosted.address, &[who]).await.unwrap();
+async fn knowing(hosted: &TestGateway, who: (&str, &str)) -> TestClient {
+    let mut asker = TestClient::with(Era::Modern, hosted.address, &[who]).await.unwrap();
     asker.capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     asker
 }
 
-async fn begin(asker: &mut Asker, name: &str) -> String {
+async fn begin(asker: &mut TestClient, name: &str) -> String {
     let begun = asker.call("begin", json!({ "name": name })).await;
     assert_eq!(begun["result"]["resultType"], "task", "{begun}");
     begun["result"]["taskId"].as_str().unwrap().to_owned()
 }
 
-async fn advance(asker: &mut Asker, task: &str, status: &str) {
+async fn advance(asker: &mut TestClient, task: &str, status: &str) {
     let arguments = json!({ "task": task, "status": status });
     assert_eq!(text(&asker.call("advance", arguments).await), "advanced");
 }
@@ -64,7 +64,7 @@ async fn message(stream: &mut Channel) -> Value {
 }
 
 /// Subscribes, and returns the acknowledged task IDs, the request ID, and the stream.
-async fn listen(asker: &mut Asker, tasks: &[&str]) -> (Value, u64, Channel) {
+async fn listen(asker: &mut TestClient, tasks: &[&str]) -> (Value, u64, Channel) {
     let wanted = json!({ "notifications": { "taskIds": tasks } });
     let written = asker.write("subscriptions/listen", wanted);
     let head = timeout(LONGEST, asker.begin(&written)).await.expect("a stream").unwrap();
@@ -113,7 +113,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
     let servers = json!({ "announcing": announcing(&folder, "all") });
     let all = json!({ "mcpServers": servers, "agents": { "other": { "tools": ["*"] } } });
     let config = trunkline::config::parse("test", all.to_string()).config;
-    let hosted = Hosted::start(config, GatewayOptions::default()).await;
+    let hosted = TestGateway::start(config, GatewayOptions::default()).await;
     let mut asker = knowing(&hosted, ("X-Unknown", "in particular")).await;
     let number = begin(&mut asker, "1").await;
     // The server does not implement the method, and its error shows that it was called.
@@ -131,7 +131,7 @@ async fn a_task_is_known_at_the_address_it_was_begun_at_alone() {
 async fn client_without_tasks_receives_no_task_updates() {
     let folder = Folder::new();
     let hosted = hosted(&json!({ "announcing": announcing(&folder, "all") })).await;
-    let mut ann = Asker::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let mut ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
     let wanted = json!({ "notifications": { "taskIds": ["x"] } });
     assert_eq!(ann.ask("subscriptions/listen", wanted).await["error"]["code"], -32_021);
     hosted.end().await;
@@ -165,7 +165,7 @@ async fn task_requests_of_the_legacy_revision_reach_no_server() {
     server["args"].as_array_mut().unwrap().push("legacy".into());
     let hosted = hosted(&json!({ "announcing": server })).await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut ann = Asker::with(era, hosted.address, &[ANN]).await.unwrap();
+        let mut ann = TestClient::with(era, hosted.address, &[ANN]).await.unwrap();
         let wish = json!({ "ttl": 60_000 });
         let call = json!({ "name": "params", "arguments": { "task": 1 }, "task": wish });
         let answer = ann.ask("tools/call", call).await;

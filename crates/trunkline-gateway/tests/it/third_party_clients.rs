@@ -7,7 +7,7 @@ use trunkline_gateway::demo::DemoServer::{self, Numbers, Words};
 use trunkline_testkit::peers;
 
 use crate::support::demo_server::{MODERN, listen};
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 
 /// The report of a client after it has listed the tools of a server and called one.
 async fn report(server: DemoServer, mut client: Command, call: [&str; 2], more: &[&str]) -> Value {
@@ -61,7 +61,7 @@ async fn official_sdks_search_describe_and_call_in_meta_mode() {
     let url = format!("http://{}/mcp", listen(Words).await);
     let server = json!({ "words": { "type": "http", "url": url } });
     let written = json!({ "mode": "meta", "mcpServers": server }).to_string();
-    let hosted = Hosted::of(config::parse("test", written).config).await;
+    let hosted = TestGateway::of(config::parse("test", written).config).await;
     let calls = [
         ("trunkline_search", r#"{"queries":["count words"]}"#),
         ("trunkline_describe", r#"{"names":["words_count_words"]}"#),

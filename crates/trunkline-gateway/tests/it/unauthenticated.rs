@@ -5,9 +5,9 @@ use tokio::time::timeout;
 use trunkline::config::Access;
 use trunkline_gateway::{GatewayOptions, Limits, Scope, Token, Tokens, digest_of};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::wait::LONGEST;
 
@@ -32,8 +32,8 @@ fn servers(access: &str) -> Value {
 }
 
 /// The result of a custom method, or the error code.
-async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
-    let mut asker = Asker::with(Era::Modern, hosted.address, &[who]).await.unwrap();
+async fn repeated(hosted: &TestGateway, who: (&str, &str)) -> Value {
+    let mut asker = TestClient::with(Era::Modern, hosted.address, &[who]).await.unwrap();
     let answer = asker.ask("x/repeat", json!({ "a": 1 })).await;
     match &answer["result"]["said"] {
         Value::Null => answer["error"]["code"].clone(),
@@ -45,18 +45,18 @@ async fn repeated(hosted: &Hosted, who: (&str, &str)) -> Value {
 #[tokio::test]
 async fn custom_methods_require_an_unrestricted_scope() {
     let options = || GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
-    let hosted = Hosted::with(&servers("read-write"), options()).await;
+    let hosted = TestGateway::with(&servers("read-write"), options()).await;
     let said = repeated(&hosted, ANN).await;
     assert_eq!(said["a"], 1);
     assert_eq!(said["_meta"]["progressToken"], Value::Null, "no progress is requested: {said}");
     assert_eq!(repeated(&hosted, BOB).await, -32_601);
     hosted.end().await;
-    let hosted = Hosted::with(&servers("read-only"), options()).await;
+    let hosted = TestGateway::with(&servers("read-only"), options()).await;
     assert_eq!(repeated(&hosted, ANN).await, -32_601);
     hosted.end().await;
     let mut two = servers("read-write");
     two["other"] = json!({ "command": "/nowhere" });
-    let hosted = Hosted::with(&two, options()).await;
+    let hosted = TestGateway::with(&two, options()).await;
     assert_eq!(repeated(&hosted, ANN).await, -32_601, "also if the other one is down");
     hosted.end().await;
 }
@@ -64,8 +64,8 @@ async fn custom_methods_require_an_unrestricted_scope() {
 /// A duplicate name could be read differently by us and by the server.
 #[tokio::test]
 async fn a_name_that_is_there_twice_calls_nothing() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("modern") })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     for double in ["name", "Name", "NAME"] {
         let params = json!({ "name": "echo", "arguments": { "token": "x" } });
         let mut written = asker.write("tools/call", params);
@@ -82,7 +82,7 @@ async fn a_name_that_is_there_twice_calls_nothing() {
 #[tokio::test]
 async fn unauthenticated_body_is_not_read() {
     let options = GatewayOptions { tokens: tokens(), ..GatewayOptions::default() };
-    let hosted = Hosted::with(&servers("read-only"), options).await;
+    let hosted = TestGateway::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
     // The body is never sent.
     let sent = Sent::post(&[("Content-Length", "15000000")], "{");
@@ -100,7 +100,7 @@ async fn unauthenticated_body_is_not_read() {
 async fn a_page_that_is_allowed_can_ask() {
     let origins = vec!["https://app.example".to_owned()];
     let options = GatewayOptions { tokens: tokens(), origins, ..GatewayOptions::default() };
-    let hosted = Hosted::with(&servers("read-only"), options).await;
+    let hosted = TestGateway::with(&servers("read-only"), options).await;
     let mut channel = Channel::to(hosted.address).await.unwrap();
     let page = ("Origin", "https://app.example");
     let wanted = ("Access-Control-Request-Headers", "authorization,mcp-method");
@@ -109,7 +109,7 @@ async fn a_page_that_is_allowed_can_ask() {
     assert_eq!(head.status, 204);
     assert_eq!(head.get("access-control-allow-origin"), Some(page.1));
     assert_eq!(head.get("access-control-allow-headers"), Some(wanted.1));
-    let mut asker = Asker::with(Era::Legacy, hosted.address, &[ANN, page]).await.unwrap();
+    let mut asker = TestClient::with(Era::Legacy, hosted.address, &[ANN, page]).await.unwrap();
     let written = asker.write("ping", json!({}));
     let (head, _) = asker.exchange(&written).await.unwrap();
     assert_eq!((head.status, head.get("access-control-allow-origin")), (200, Some(page.1)));
@@ -126,14 +126,14 @@ async fn a_page_that_is_allowed_can_ask() {
 async fn sessions_of_other_principals_are_not_evicted() {
     let limits = Limits { sessions: 4, ..Limits::default() };
     let options = GatewayOptions { tokens: tokens(), limits, ..GatewayOptions::default() };
-    let hosted = Hosted::with(&servers("read-only"), options).await;
-    let mut ann = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let hosted = TestGateway::with(&servers("read-only"), options).await;
+    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     let mut bobs = Vec::new();
     for _ in 0..9 {
-        bobs.push(Asker::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap());
+        bobs.push(TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap());
     }
     assert_eq!(text(&ann.call("echo", json!({ "token": "mine" })).await), "mine");
-    let mut another = Asker::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let mut another = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
     assert_eq!(text(&another.call("echo", json!({ "token": "mine too" })).await), "mine too");
     let written = bobs[0].write("ping", json!({}));
     assert_eq!(bobs[0].begin(&written).await.unwrap().status, 404, "his oldest is over");
@@ -143,8 +143,8 @@ async fn sessions_of_other_principals_are_not_evicted() {
 /// A tool may require arguments in headers, also for the call that starts its server.
 #[tokio::test]
 async fn the_first_call_is_held_against_its_headers_as_well() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("modern") })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("modern") })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let call = json!({ "name": "regional", "arguments": { "region": "eu" } });
     for _ in 0..2 {
         let written = asker.write("tools/call", call.clone());

@@ -16,9 +16,9 @@ use trunkline::message::Raw;
 use trunkline::principal::{Principal, Requester};
 use trunkline_testkit::peers;
 
-use crate::support::client::{Asker, Era, borrowed, text};
+use crate::support::client::{Era, TestClient, borrowed, text};
 use crate::support::echoing_server::echoing;
-use crate::support::gateway::{Folder, Hosted, configuration, connecting_with};
+use crate::support::gateway::{Folder, TestGateway, configuration, connecting_with};
 use crate::support::http_connection::Sent;
 use crate::support::http_server::Frank;
 use crate::support::server_requests::{go_on, state_of};
@@ -61,7 +61,7 @@ impl Drop for Remote {
 }
 
 /// The names of the tools in a list, and its unavailable servers.
-async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
+async fn listed(asker: &mut TestClient) -> (Vec<String>, Value) {
     let result = asker.ask("tools/list", json!({})).await["result"].take();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     let names = result["tools"].as_array().unwrap().iter().map(name).collect();
@@ -69,12 +69,12 @@ async fn listed(asker: &mut Asker) -> (Vec<String>, Value) {
 }
 
 /// The `ttlMs` of a list.
-async fn ttl(asker: &mut Asker) -> Value {
+async fn ttl(asker: &mut TestClient) -> Value {
     asker.ask("tools/list", json!({})).await["result"]["ttlMs"].take()
 }
 
 /// The text of a failed call, and whether a retry may help.
-async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
+async fn failed(asker: &mut TestClient, tool: &str) -> (String, Value) {
     let answer = asker.call(tool, json!({ "token": "x" })).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     let retry = answer["result"]["_meta"]["io.trunkline/retry"].clone();
@@ -86,8 +86,8 @@ async fn failed(asker: &mut Asker, tool: &str) -> (String, Value) {
 async fn permanently_failed_server_is_reported_without_retry() {
     let mut entry = echoing("legacy");
     entry["restart"] = json!("never");
-    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "exit").await;
     assert_eq!(retry, json!(false), "{words}");
     for _ in 0..2 {
@@ -108,8 +108,8 @@ async fn permanently_failed_server_is_reported_without_retry() {
 async fn a_process_that_is_started_again_is_worth_another_try() {
     let mut entry = echoing("legacy");
     entry["restart"] = json!({ "policy": "on-failure", "delay": "60s", "maxDelay": "60s" });
-    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "exit").await;
     assert_eq!(retry, json!(true), "{words}");
     let connection = hosted.host.servers().get("echoing").unwrap();
@@ -125,8 +125,8 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
 async fn unreachable_url_is_absent_from_lists_until_it_recovers() {
     let remote = Remote::start("0");
     let port = remote.port.clone();
-    let hosted = Hosted::to(&json!({ "remote": remote.entry() })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "remote": remote.entry() })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(
         listed(&mut asker).await,
         (["announce", "lose", "slow"].map(str::to_owned).into(), Value::Null)
@@ -159,8 +159,8 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     entry["timeouts"] = json!({ "call": "2s", "grace": "20s" });
     let connect_timeout = Duration::from_millis(500);
     let connections = connecting_with(HttpOptions { connect_timeout, ..HttpOptions::default() });
-    let hosted = Hosted::connecting(&json!({ "remote": entry }), connections).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::connecting(&json!({ "remote": entry }), connections).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     assert_eq!(listed(&mut asker).await.0.len(), 3);
     let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
     remote.signal("STOP");
@@ -199,8 +199,8 @@ async fn an_address_that_was_never_there_may_come() {
     let remote = Remote::start("0");
     let (entry, port) = (remote.entry(), remote.port.clone());
     drop(remote);
-    let hosted = Hosted::to(&json!({ "remote": entry })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "remote": entry })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (names, missing) = listed(&mut asker).await;
     assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
     let (words, retry) = failed(&mut asker, "slow").await;
@@ -216,8 +216,8 @@ async fn an_address_that_was_never_there_may_come() {
 async fn subscription_is_renewed_when_its_server_returns() {
     let remote = Remote::start("0");
     let (mut entry, port) = (remote.entry(), remote.port.clone());
-    let hosted = Hosted::to(&json!({ "remote": entry })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "remote": entry })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
     assert!(subscribed["result"].is_object(), "{subscribed}");
     drop(remote);
@@ -249,8 +249,8 @@ async fn subscription_is_renewed_when_its_server_returns() {
 async fn a_server_that_was_reached_is_not_called_unreachable() {
     let mut entry = echoing("legacy");
     entry["timeouts"]["call"] = json!("300ms");
-    let hosted = Hosted::to(&json!({ "echoing": entry })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "hang").await;
     assert_eq!(
         words,
@@ -262,8 +262,8 @@ async fn a_server_that_was_reached_is_not_called_unreachable() {
     // A server that never responded is unreachable.
     let mut silent = json!({ "command": "sleep", "args": ["1000"], "restart": "never" });
     silent["timeouts"] = json!({ "connect": "100ms", "handshake": "100ms" });
-    let hosted = Hosted::to(&json!({ "silent": silent })).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "silent": silent })).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let (words, retry) = failed(&mut asker, "silent_x").await;
     let expected = "MCP server unreachable: server `silent`: it did not answer in time: \
                     `timeouts.handshake` is 100ms. ";
@@ -291,9 +291,9 @@ async fn items_of_a_server_that_never_started_are_unavailable() {
     let servers = json!({ "down": { "command": "no-such-program" }, "echoing": echoing("legacy") });
     let agents = json!({ "limited": { "tools": ["echoing_*"] } });
     let written = json!({ "mcpServers": servers, "agents": agents });
-    let hosted = Hosted::of(config::parse("test", written.to_string()).config).await;
+    let hosted = TestGateway::of(config::parse("test", written.to_string()).config).await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         for (method, params) in asked_of("down") {
             let error = asker.ask(method, params).await["error"].take();
             assert_eq!((&error["code"], &error["data"]["retry"]), (&json!(-32_603), &json!(false)));
@@ -307,7 +307,7 @@ async fn items_of_a_server_that_never_started_are_unavailable() {
         }
     }
     // A caller that cannot see any of its items learns nothing of the server.
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     for (method, params) in asked_of("down") {
         let written = asker.write(method, params);
         let headers = borrowed(&written.headers);
@@ -331,8 +331,8 @@ async fn a_read_waits_for_the_server_that_its_address_names() {
     slow["args"] = args.into();
     slow["timeouts"]["grace"] = "50ms".into();
     for era in [Era::Legacy, Era::Modern] {
-        let hosted = Hosted::to(&json!({ "slow": slow })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "slow": slow })).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         let read = asker.ask("resources/read", json!({ "uri": "trunkline://slow/x://note" })).await;
         assert_eq!(read["result"]["contents"][0]["text"], "what x://note says", "{read}");
         hosted.end().await;
@@ -345,8 +345,8 @@ async fn missing_client_capability_is_reported_to_the_client() {
     let folder = Folder::new();
     let args = json!(["-I", peers::lively_server(), folder.text(), "modern"]);
     let server = json!({ "command": peers::python(), "args": args, "prefix": "" });
-    let hosted = Hosted::to(&json!({ "lively": server })).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&json!({ "lively": server })).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     asker.capabilities = json!({});
     asker.open().await.unwrap();
     let (words, retry) = failed(&mut asker, "ask").await;
@@ -362,10 +362,10 @@ async fn missing_client_capability_is_reported_to_the_client() {
 /// A server whose request is refused decides itself on the result of the call.
 #[tokio::test]
 async fn error_of_a_server_after_a_refused_request_is_passed_on() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let own = json!({ "code": -32_601, "message": "its own words", "data": { "ticket": 42 } });
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         asker.capabilities = json!({});
         if era == Era::Legacy {
             asker.open().await.unwrap();
@@ -378,7 +378,7 @@ async fn error_of_a_server_after_a_refused_request_is_passed_on() {
 /// A server at its concurrency limit is available, and a retry may succeed.
 #[tokio::test]
 async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let connection = hosted.host.servers().get("echoing").unwrap();
     connection.connect().await.unwrap();
     let mut crowd = JoinSet::new();
@@ -396,7 +396,7 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
                 .is_ok()
         });
     }
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let words = loop {
         let answer = asker.call("echo", json!({ "token": "x" })).await;
         if answer["result"]["isError"] == true {
@@ -419,12 +419,12 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
 }
 
 /// Starts a call that hangs, and returns its final result.
-async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
+async fn hanging(hosted: &TestGateway) -> tokio::task::JoinHandle<(String, Value)> {
     let address = hosted.address;
-    let mut asker = Asker::new(Era::Modern, address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, address).await.unwrap();
     listed(&mut asker).await;
     let call = tokio::spawn(async move { failed(&mut asker, "hang").await });
-    let mut asker = Asker::new(Era::Modern, address).await.unwrap();
+    let mut asker = TestClient::new(Era::Modern, address).await.unwrap();
     until("the call hangs", async || {
         (text(&asker.call("hung", json!({})).await) != "[]").then_some(())
     })
@@ -434,7 +434,7 @@ async fn hanging(hosted: &Hosted) -> tokio::task::JoinHandle<(String, Value)> {
 
 #[tokio::test]
 async fn ended_call_reports_whether_its_tool_is_removed() {
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let call = hanging(&hosted).await;
     hosted.host.reload(configuration(&json!({})), Default::default()).await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
@@ -446,7 +446,7 @@ async fn ended_call_reports_whether_its_tool_is_removed() {
     );
     hosted.end().await;
 
-    let hosted = Hosted::to(&json!({ "echoing": echoing("legacy") })).await;
+    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let call = hanging(&hosted).await;
     hosted.host.shutdown().await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
@@ -464,8 +464,8 @@ async fn a_server_of_both_eras_that_sends_requests_is_answered_in_the_older_one(
     {
         let frank = Frank::new("request-both");
         let entry = json!({ "url": frank.url, "prefix": "", "access": "read-write" });
-        let hosted = Hosted::to(&json!({ "frank": entry })).await;
-        let mut asker = Asker::new(era, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&json!({ "frank": entry })).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
         asker.capabilities = capabilities;
         if era == Era::Legacy {
             asker.open().await.unwrap();

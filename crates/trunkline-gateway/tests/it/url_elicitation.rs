@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::{echoing, until_said};
-use crate::support::gateway::Hosted;
+use crate::support::gateway::TestGateway;
 use crate::support::server_requests::{begun, message};
 
 const COMPLETE: &str = "notifications/elicitation/complete";
 
-async fn hosted(share: &str) -> Hosted {
+async fn hosted(share: &str) -> TestGateway {
     let mut server = echoing("legacy");
     server["share"] = share.into();
-    Hosted::to(&json!({ "echoing": server })).await
+    TestGateway::to(&json!({ "echoing": server })).await
 }
 
 /// A session with support for URL elicitation.
-async fn visitor(hosted: &Hosted) -> Asker {
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+async fn visitor(hosted: &TestGateway) -> TestClient {
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     asker.capabilities = json!({ "elicitation": { "url": {} } });
     asker.open().await.unwrap();
     asker

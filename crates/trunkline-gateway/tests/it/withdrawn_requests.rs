@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::client::{Asker, Era, text};
+use crate::support::client::{Era, TestClient, text};
 use crate::support::echoing_server::{echoing, until_said};
-use crate::support::gateway::{Hosted, configuration};
+use crate::support::gateway::{TestGateway, configuration};
 use crate::support::http_connection::Channel;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::server_requests::{go_on_with, state_of};
-use crate::support::stdio_client::{self, Piped};
+use crate::support::stdio_client::{self, StdioTestClient};
 
 /// A shared or dedicated server, with this timeout for its server requests.
 fn asking(share: &str, question: &str) -> Value {
@@ -39,8 +39,8 @@ async fn taken_back(stream: &mut Channel) -> Value {
 #[tokio::test]
 async fn session_receives_cancellation_of_a_server_request() {
     for share in ["all", "per-client"] {
-        let hosted = Hosted::to(&asking(share, "10m")).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&asking(share, "10m")).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
         let question = taken_back(&mut stream).await;
         asker.tell(&accepted(&question)).await.unwrap();
@@ -57,8 +57,8 @@ async fn session_receives_cancellation_of_a_server_request() {
 /// The cancellation goes to the GET stream, like the request, and not to that of any call.
 #[tokio::test]
 async fn cancellation_follows_the_stream_of_the_server_request() {
-    let hosted = Hosted::to(&asking("per-client", "10m")).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&asking("per-client", "10m")).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let _hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
     until_said(&mut asker, "hung", "own").await;
     let mut standing = asker.request("GET", &[]).await.1;
@@ -73,8 +73,8 @@ async fn cancellation_follows_the_stream_of_the_server_request() {
 #[tokio::test]
 async fn session_receives_cancellation_on_timeout() {
     for share in ["all", "per-client"] {
-        let hosted = Hosted::to(&asking(share, "500ms")).await;
-        let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&asking(share, "500ms")).await;
+        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
         let mut stream = begun(&mut asker, "ask", json!({})).await;
         taken_back(&mut stream).await;
         let answer = message(&mut stream).await;
@@ -85,8 +85,8 @@ async fn session_receives_cancellation_on_timeout() {
 
 #[tokio::test]
 async fn a_question_is_over_with_its_call() {
-    let hosted = Hosted::to(&asking("all", "10m")).await;
-    let mut asker = Asker::new(Era::Legacy, hosted.address).await.unwrap();
+    let hosted = TestGateway::to(&asking("all", "10m")).await;
+    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let mut stream = begun(&mut asker, "give_up", json!({ "wait": 300 })).await;
     taken_back(&mut stream).await;
     assert_eq!(text(&message(&mut stream).await), "given up");
@@ -99,7 +99,7 @@ async fn a_question_is_over_with_its_call() {
 
 #[tokio::test]
 async fn stdio_client_receives_cancellation_of_a_server_request() {
-    let mut piped = Piped::to(&asking("all", "10m")).await;
+    let mut piped = StdioTestClient::to(&asking("all", "10m")).await;
     piped.open_offering(&json!({ "elicitation": {} })).await;
     piped.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
     let question = piped.read().await;
@@ -116,8 +116,8 @@ async fn stdio_client_receives_cancellation_of_a_server_request() {
 #[tokio::test]
 async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
     for share in ["all", "per-client"] {
-        let hosted = Hosted::to(&asking(share, "10m")).await;
-        let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+        let hosted = TestGateway::to(&asking(share, "10m")).await;
+        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         let arguments = json!({ "wait": 300, "then": 700 });
         let state = state_of(&asker.call("take_back", arguments.clone()).await);
         // The client gets another dedicated process while the first one waits for it.
@@ -138,8 +138,8 @@ async fn parked_call_of_a_denied_tool_is_not_resumed() {
         server["denyTools"] = json!(denied);
         configuration(&json!({ "echoing": server }))
     };
-    let hosted = Hosted::of(servers(&[])).await;
-    let mut asker = Asker::new(Era::Modern, hosted.address).await.unwrap();
+    let hosted = TestGateway::of(servers(&[])).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
     let state = state_of(&asker.call("ask", json!({})).await);
     hosted.host.reload(servers(&["ask"]), BTreeMap::new()).await;
     for _ in 0..2 {

@@ -25,7 +25,7 @@ pub(crate) struct Written {
 }
 
 /// A client that sends one request after another.
-pub(crate) struct Asker {
+pub(crate) struct TestClient {
     pub(crate) era: Era,
     pub(crate) channel: Channel,
     pub(crate) address: SocketAddr,
@@ -40,7 +40,7 @@ pub(crate) struct Asker {
     next: u64,
 }
 
-impl Asker {
+impl TestClient {
     /// A client that declares elicitation only.
     pub(crate) async fn new(era: Era, address: SocketAddr) -> io::Result<Self> {
         Self::with(era, address, &[]).await

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::client::{Asker, Era, borrowed};
+use super::client::{Era, TestClient, borrowed};
 use super::http_connection::{Channel, Sent};
 
 /// A notification in the form of the client's era, with its headers.
-pub(crate) fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, String) {
+pub(crate) fn told(asker: &TestClient, method: &str) -> (Vec<(String, String)>, String) {
     let mut headers = asker.headers();
     let mut params = json!({ "n": 1 });
     if asker.era == Era::Modern {
@@ -21,7 +21,7 @@ pub(crate) fn told(asker: &Asker, method: &str) -> (Vec<(String, String)>, Strin
 }
 
 /// Tells the gateway something.
-pub(crate) async fn tell(asker: &Asker, method: &str) {
+pub(crate) async fn tell(asker: &TestClient, method: &str) {
     let (headers, body) = told(asker, method);
     let mut channel = Channel::to(asker.address).await.unwrap();
     let headers = borrowed(&headers);

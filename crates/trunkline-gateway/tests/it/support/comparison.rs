@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use trunkline::connection::{Connection, RequestError};
 use trunkline::message::{Raw, RpcError};
 
-use crate::support::gateway::{Hosted, configuration, connecting};
+use crate::support::gateway::{TestGateway, configuration, connecting};
 
 /// Timeout of a comparison, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -91,7 +91,7 @@ enum Era {
 /// A server, and a gateway to another instance of it, which get the same requests.
 pub(crate) struct Pair {
     direct: Connection,
-    hosted: Hosted,
+    hosted: TestGateway,
     through: [(Era, Connection); 2],
 }
 
@@ -100,7 +100,7 @@ impl Pair {
     pub(crate) async fn of(direct: &Value, behind: &Value) -> Self {
         let mut behind = behind.clone();
         behind["access"] = "read-write".into();
-        let hosted = Hosted::to(&json!({ SERVER: behind })).await;
+        let hosted = TestGateway::to(&json!({ SERVER: behind })).await;
         let to_gateway =
             |protocol: &str| connection(&json!({ "url": hosted.url(), "protocol": protocol }));
         let through =

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use trunkline_testkit::peers;
 
-use super::client::{Asker, text};
+use super::client::{TestClient, text};
 use super::gateway::Folder;
 use super::wait::until;
 
@@ -21,7 +21,7 @@ pub(crate) fn echoing(generation: &str) -> Value {
 }
 
 /// Waits until the list that a tool returns contains a token.
-pub(crate) async fn until_said(asker: &mut Asker, tool: &str, token: &str) {
+pub(crate) async fn until_said(asker: &mut TestClient, tool: &str, token: &str) {
     until(&format!("{tool} returns {token}"), async || {
         text(&asker.call(tool, json!({})).await).contains(token).then_some(())
     })

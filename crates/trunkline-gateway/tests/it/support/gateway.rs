@@ -15,13 +15,13 @@ use trunkline::host::{Host, HostOptions};
 use trunkline_gateway::{router, serve};
 
 /// A gateway that listens, and ends with the test.
-pub(crate) struct Hosted {
+pub(crate) struct TestGateway {
     pub(crate) address: SocketAddr,
     pub(crate) host: Host,
     serving: AbortHandle,
 }
 
-impl Hosted {
+impl TestGateway {
     /// A gateway without any limits, to these servers by their names.
     pub(crate) async fn to(servers: &Value) -> Self {
         Self::with(servers, trunkline_gateway::GatewayOptions::default()).await

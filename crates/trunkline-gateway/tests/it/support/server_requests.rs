@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::client::Asker;
+use super::client::TestClient;
 use super::http_connection::Channel;
 use super::wait::LONGEST;
 
@@ -13,13 +13,13 @@ pub(crate) fn state_of(answer: &Value) -> String {
 }
 
 /// The response to a retry with a request state and a name as input response.
-pub(crate) async fn go_on(asker: &mut Asker, tool: &str, state: &str) -> Value {
+pub(crate) async fn go_on(asker: &mut TestClient, tool: &str, state: &str) -> Value {
     go_on_with(asker, (tool, json!({})), state).await
 }
 
 /// The same for a call with arguments.
 pub(crate) async fn go_on_with(
-    asker: &mut Asker,
+    asker: &mut TestClient,
     (tool, arguments): (&str, Value),
     state: &str,
 ) -> Value {
@@ -30,7 +30,7 @@ pub(crate) async fn go_on_with(
 }
 
 /// Starts a call of a legacy client, and returns the stream of its response.
-pub(crate) async fn begun(asker: &mut Asker, tool: &str, arguments: Value) -> Channel {
+pub(crate) async fn begun(asker: &mut TestClient, tool: &str, arguments: Value) -> Channel {
     let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
     let other = Channel::to(asker.address).await.unwrap();

@@ -8,26 +8,26 @@ use trunkline_gateway::{Scope, serve_stream};
 
 use super::demo_server::{MODERN, legacy, modern};
 use super::echoing_server::echoing;
-use super::gateway::Hosted;
+use super::gateway::TestGateway;
 use super::wait::LONGEST;
 
 /// The capacity of the pipe.
 pub(crate) const ROOM: usize = 64 * 1024;
 
 /// The client's end of a pipe to a gateway.
-pub(crate) struct Piped {
+pub(crate) struct StdioTestClient {
     pub(crate) stream: BufReader<DuplexStream>,
-    pub(crate) hosted: Hosted,
+    pub(crate) hosted: TestGateway,
     pub(crate) serving: JoinHandle<std::io::Result<()>>,
 }
 
-impl Piped {
+impl StdioTestClient {
     pub(crate) async fn new(generation: &str) -> Self {
         Self::to(&json!({ "echoing": echoing(generation) })).await
     }
 
     pub(crate) async fn to(servers: &Value) -> Self {
-        let hosted = Hosted::to(servers).await;
+        let hosted = TestGateway::to(servers).await;
         let (near, far) = duplex(ROOM);
         let (reader, writer) = split(far);
         let host = hosted.host.clone();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::client::{Asker, borrowed};
+use super::client::{TestClient, borrowed};
 use super::http_connection::{Channel, Sent};
 use super::wait::LONGEST;
 
@@ -14,7 +14,7 @@ pub(crate) struct Subscribed {
 }
 
 impl Subscribed {
-    pub(crate) async fn at(path: &str, asker: &mut Asker) -> Self {
+    pub(crate) async fn at(path: &str, asker: &mut TestClient) -> Self {
         let wanted = json!({ "notifications": { "toolsListChanged": true } });
         let written = asker.write("subscriptions/listen", wanted);
         let mut stream = Channel::to(asker.address).await.unwrap();

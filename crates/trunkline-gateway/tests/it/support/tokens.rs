@@ -3,16 +3,16 @@
 use serde_json::Value;
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of};
 
-use super::gateway::Hosted;
+use super::gateway::TestGateway;
 
 pub(crate) const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 
 pub(crate) const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
 
 /// A gateway with two tokens.
-pub(crate) async fn hosted(servers: &Value) -> Hosted {
+pub(crate) async fn hosted(servers: &Value) -> TestGateway {
     let options = GatewayOptions { tokens: known_tokens(), ..GatewayOptions::default() };
-    Hosted::with(servers, options).await
+    TestGateway::with(servers, options).await
 }
 
 /// The tokens of Ann and Bob.
