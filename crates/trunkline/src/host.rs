@@ -46,8 +46,8 @@ mod status;
 mod meta;
 mod shown;
 mod caller;
-mod tool;
 mod item_tools;
+mod tool;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};

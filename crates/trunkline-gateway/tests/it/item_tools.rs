@@ -1,9 +1,9 @@
 //! Resources and prompts as tools, for models that can only call tools (TOOL-14).
 
 use serde_json::{Value, json};
-use trunkline::call::CallOptions;
-use trunkline::config;
+use trunkline::content::ResultKind;
 use trunkline::meta::ItemTool;
+use trunkline::{Tool, config};
 use trunkline_gateway::{GatewayOptions, Scope, Token, Tokens, digest_of, serve_stream};
 use trunkline_testkit::peers;
 
@@ -464,21 +464,24 @@ async fn embedding_host_calls_the_tools() {
     let folder = library();
     let hosted = hosted(&folder, json!({ "resourcesAsTools": true })).await;
     let owner = hosted.host.owner();
-    assert_eq!(owner.item_tools().unwrap(), [ItemTool::ListResources, ItemTool::ReadResource]);
-    let call = async |tool, arguments: Value| {
-        owner.call_item_tool(tool, arguments, CallOptions::default()).await.to_value()
+    let tools = owner.tools().await;
+    let item_tools: Vec<_> = tools.iter().filter_map(Tool::item_tool).collect();
+    assert_eq!(item_tools, [ItemTool::ListResources, ItemTool::ReadResource]);
+    assert_eq!(tools[1].annotations().read_only, Some(true));
+    let call = async |tool: ItemTool, arguments: Value| {
+        owner.call_tool(tool.name(), arguments).await.map(|outcome| outcome.text())
     };
-    let listed = call(ItemTool::ListResources, json!({})).await;
-    assert!(listed["content"][0]["text"].as_str().unwrap().starts_with("lib://a | Alpha"));
-    let read = call(ItemTool::ReadResource, json!({ "uri": "lib://a" })).await;
-    assert_eq!(read["content"][0]["text"], "Once upon a time");
-    for (tool, arguments) in [
-        (ItemTool::ReadResource, json!({ "uri": "http://x" })),
-        (ItemTool::ReadResource, json!({})),
-        (ItemTool::ListPrompts, json!({})),
+    let listed = call(ItemTool::ListResources, json!({})).await.unwrap();
+    assert!(listed.starts_with("lib://a | Alpha"), "{listed}");
+    let read = tools[1].call(json!({ "uri": "lib://a" })).await.unwrap();
+    assert_eq!((read.text().as_str(), read.kind()), ("Once upon a time", ResultKind::ToolCall));
+    for (tool, arguments, error) in [
+        (ItemTool::ReadResource, json!({ "uri": "http://x" }), "http://x"),
+        (ItemTool::ReadResource, json!({}), "uri"),
+        (ItemTool::ListPrompts, json!({}), "there is no tool `trunkline_list_prompts`"),
     ] {
-        let answer = call(tool, arguments).await;
-        assert_eq!(answer["isError"], true, "{answer}");
+        let refused = call(tool, arguments).await.unwrap_err();
+        assert!(refused.to_string().contains(error), "{refused}");
     }
     hosted.end().await;
 }

@@ -181,8 +181,8 @@ impl CallError {
         Self::new(CallErrorKind::Unknown, message)
     }
 
-    /// The arguments of [`MetaTool::Call`] cannot be used.
-    pub(crate) fn meta(error: &ArgumentError) -> Self {
+    /// The arguments of a tool of the host itself cannot be used.
+    pub(crate) fn bad_arguments(error: &ArgumentError) -> Self {
         Self::new(CallErrorKind::BadArguments, error.to_string())
     }
 

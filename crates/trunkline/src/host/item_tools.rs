@@ -1,8 +1,11 @@
 //! Answers the tools for resources and prompts (TOOL-14).
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use super::caller::{Arguments, HostCaller};
+use tokio::time::timeout;
+
+use super::caller::HostCaller;
 use super::meta::{MetaAnswer, blocking, is_untrusted};
 use super::{Host, WaitFor};
 use crate::call::{CallError, CallOptions, Outcome};
@@ -27,63 +30,24 @@ const MAX_SERVER_CHARS: usize = 64;
 const CURSOR_LETTERS: usize = 16;
 
 impl HostCaller {
-    /// The tools for resources and prompts that the configuration offers to the caller.
-    ///
-    /// ```
-    /// # use trunkline::Host;
-    /// # use trunkline::call::CallOptions;
-    /// # use trunkline::meta::ItemTool;
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-    /// let text = r#"{ "resourcesAsTools": true }"#;
-    /// let host = Host::builder().config_text("mcp.json", text).start().await?;
-    /// let tools = host.owner().item_tools()?;
-    /// assert_eq!(tools, [ItemTool::ListResources, ItemTool::ReadResource]);
-    /// println!("{}", tools[0].definition());
-    /// let options = CallOptions::default();
-    /// let result = host.owner().call_item_tool(tools[0], serde_json::json!({}), options).await;
-    /// assert!(result.text().contains("there are no resources"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// When a reload has removed the agent or a bundle of the caller.
-    pub fn item_tools(&self) -> Result<Vec<ItemTool>, CallError> {
-        Ok(self.view()?.surface().item_tools().collect())
-    }
-
-    /// Calls a tool for resources or prompts. The result is that of a tool call, and says what went
-    /// wrong if something did, with `isError`.
-    pub async fn call_item_tool(
+    /// Calls a tool for resources or prompts. The outcome is that of a tool call.
+    pub(super) async fn call_item_tool(
         &self,
         tool: ItemTool,
-        arguments: impl Into<Arguments>,
+        arguments: &Raw,
         options: CallOptions<'_>,
-    ) -> Raw {
-        let Arguments(arguments) = arguments.into();
-        let request = match ItemRequest::read(tool, &arguments) {
-            Ok(request) => request,
-            Err(error) => return MetaAnswer::from(error).to_result(),
-        };
-        self.host.refresh(tool.kinds(), WaitFor::Grace).await;
-        let called = self.call_item_request(tool, request, options).await;
-        called.unwrap_or_else(|error| error.to_result())
-    }
-
-    async fn call_item_request(
-        &self,
-        tool: ItemTool,
-        request: ItemRequest,
-        options: CallOptions<'_>,
-    ) -> Result<Raw, CallError> {
+    ) -> Result<Outcome, CallError> {
+        let request = ItemRequest::read(tool, arguments);
+        let request = request.map_err(|error| CallError::bad_arguments(&error))?;
+        let refresh = self.host.refresh(tool.kinds(), WaitFor::Grace);
+        // A list that comes later is found by the next call.
+        let _ = timeout(options.time_left().unwrap_or(Duration::MAX), refresh).await;
         let view = self.view()?;
-        if !view.surface().has_item_tool(tool) {
-            return Ok(MetaAnswer::error(format!("there is no tool `{}`", tool.name())).to_result());
-        }
         let text = |raw: &Raw| raw.as_str().unwrap_or_default().into_owned();
-        let outcome: Outcome = match request {
+        let outcome = match request {
             ItemRequest::List(wanted) => {
-                return Ok(self.host.list_items(&view, tool, wanted).await.to_result());
+                let list = self.host.list_items(&view, tool, wanted).await;
+                return Ok(Outcome::of_host(list.to_result()));
             }
             ItemRequest::Read { uri } => self.host.read(&view, &text(&uri), options).await?,
             ItemRequest::Prompt { name, arguments } => {
@@ -91,7 +55,7 @@ impl HostCaller {
                 self.host.prompt(&view, &text(&name), arguments, options).await?
             }
         };
-        Ok(outcome.into_tool_result().for_model().result)
+        Ok(outcome.into_tool_result())
     }
 }
 

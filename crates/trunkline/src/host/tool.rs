@@ -15,11 +15,12 @@ use crate::catalog::Entry;
 use crate::connection::{CallHandler, HandlerFuture, ServerRequest};
 use crate::item::{ItemKind, ToolAnnotations};
 use crate::message::{Notification, Raw, RpcError};
-use crate::meta::{CallArguments, MetaTool};
+use crate::meta::{CallArguments, ItemTool, MetaTool};
 use crate::name::ServerName;
 use crate::view::View;
 
-/// A tool that a model receives: one of a server, or a meta tool that finds and calls the others.
+/// A tool that a model receives: one of a server, a meta tool that finds and calls the others, or one
+/// for resources or prompts.
 ///
 /// It stands for the definition that was shown: if the definition has changed by the time of the
 /// call, or a rule hides the tool, the call is rejected.
@@ -35,8 +36,18 @@ pub struct Tool {
 enum ToolSource {
     /// A server.
     Server(Entry),
-    /// The host itself.
+    /// The host itself, which knows all tools.
     Meta(MetaTool),
+    /// The host itself, in front of resources or prompts.
+    Item(ItemTool),
+}
+
+impl ToolSource {
+    /// The tool of the host itself that a call of this name means.
+    fn of_host(view: &View, name: &str) -> Option<Self> {
+        let item = || ItemTool::from_name(name).filter(|tool| view.surface().has_item_tool(*tool));
+        view.meta_tool(name).map(Self::Meta).or_else(|| item().map(Self::Item))
+    }
 }
 
 impl Tool {
@@ -44,8 +55,8 @@ impl Tool {
         Self { caller: caller.with_view(view), source: ToolSource::Server(entry.clone()) }
     }
 
-    fn meta(caller: &HostCaller, view: &Arc<View>, tool: MetaTool) -> Self {
-        Self { caller: caller.with_view(view), source: ToolSource::Meta(tool) }
+    fn of_host(caller: &HostCaller, view: &Arc<View>, source: ToolSource) -> Self {
+        Self { caller: caller.with_view(view), source }
     }
 
     /// The exposed name, unique among all servers.
@@ -53,10 +64,11 @@ impl Tool {
         match &self.source {
             ToolSource::Server(entry) => entry.exposed(),
             ToolSource::Meta(tool) => tool.name(),
+            ToolSource::Item(tool) => tool.name(),
         }
     }
 
-    /// The server of the tool; `None` for a meta tool.
+    /// The server of the tool; `None` for one of the host itself.
     pub fn server(&self) -> Option<&ServerName> {
         self.entry().map(|entry| &entry.server().name)
     }
@@ -74,6 +86,7 @@ impl Tool {
         match &self.source {
             ToolSource::Server(entry) => view.definition(entry, host.description_style()),
             ToolSource::Meta(tool) => tool.definition().clone(),
+            ToolSource::Item(tool) => tool.definition().clone(),
         }
     }
 
@@ -82,6 +95,7 @@ impl Tool {
         let definition = match &self.source {
             ToolSource::Server(entry) => entry.definition(),
             ToolSource::Meta(tool) => tool.definition(),
+            ToolSource::Item(tool) => tool.definition(),
         };
         definition.get("inputSchema").unwrap_or_else(Raw::empty_object)
     }
@@ -92,22 +106,31 @@ impl Tool {
         match &self.source {
             ToolSource::Server(entry) => entry.annotations(),
             ToolSource::Meta(tool) => ToolAnnotations::of(tool.definition()),
+            ToolSource::Item(tool) => ToolAnnotations::of(tool.definition()),
         }
     }
 
-    /// The catalog entry that it was resolved to; `None` for a meta tool.
+    /// The catalog entry that it was resolved to; `None` for a tool of the host itself.
     pub fn entry(&self) -> Option<&Entry> {
         match &self.source {
             ToolSource::Server(entry) => Some(entry),
-            ToolSource::Meta(_) => None,
+            ToolSource::Meta(_) | ToolSource::Item(_) => None,
         }
     }
 
     /// The meta tool, if it is one.
     pub fn meta_tool(&self) -> Option<MetaTool> {
         match &self.source {
-            ToolSource::Server(_) => None,
             ToolSource::Meta(tool) => Some(*tool),
+            ToolSource::Server(_) | ToolSource::Item(_) => None,
+        }
+    }
+
+    /// The tool for resources or prompts, if it is one.
+    pub fn item_tool(&self) -> Option<ItemTool> {
+        match &self.source {
+            ToolSource::Item(tool) => Some(*tool),
+            ToolSource::Server(_) | ToolSource::Meta(_) => None,
         }
     }
 
@@ -145,7 +168,8 @@ impl Tool {
         if self.meta_tool() != Some(MetaTool::Call) {
             return Ok((self.clone(), arguments));
         }
-        let call = CallArguments::read(&arguments).map_err(|error| CallError::meta(&error))?;
+        let call =
+            CallArguments::read(&arguments).map_err(|error| CallError::bad_arguments(&error))?;
         let name = call.name.as_str().unwrap_or_default();
         let tool = self.caller.resolve_server_tool(&name, CallPath::Meta, time_left).await?;
         Ok((tool, call.arguments.unwrap_or_else(Raw::empty_object)))
@@ -165,6 +189,7 @@ impl Tool {
             ToolSource::Meta(meta) => {
                 self.caller.answer_meta_tool(*meta, &arguments, options.time_left()).await
             }
+            ToolSource::Item(item) => self.caller.call_item_tool(*item, &arguments, options).await,
         }
     }
 }
@@ -183,7 +208,8 @@ impl Host {
 
 impl HostCaller {
     /// The tools that a model receives, as `mode` says: first the meta tools, if any tool is in
-    /// meta mode, then the tools in direct mode, sorted by name. Servers whose lists are unknown are
+    /// meta mode; then those for resources and prompts, where `resourcesAsTools` or `promptsAsTools`
+    /// is on; then the tools in direct mode, sorted by name. Servers whose lists are unknown are
     /// started, and waited for within `timeouts.grace`.
     ///
     /// [`view`](Self::view) has all tools that the caller sees, whatever their mode is.
@@ -194,12 +220,14 @@ impl HostCaller {
         self.shown.record_list(&view);
         let surface = view.surface();
         let meta = MetaTool::ALL.into_iter().filter(|_| surface.has_meta_tools());
-        let meta = meta.map(|tool| Tool::meta(self, &view, tool));
+        let own = meta.map(ToolSource::Meta).chain(surface.item_tools().map(ToolSource::Item));
+        let own = own.map(|source| Tool::of_host(self, &view, source));
         let direct = surface.direct().map(|entry| Tool::of_server(self, &view, entry));
-        meta.chain(direct).collect()
+        own.chain(direct).collect()
     }
 
-    /// A known tool, resolved once: a meta tool, or one of a server, whatever its mode is.
+    /// A known tool, resolved once: one of the host itself, or one of a server, whatever its mode
+    /// is.
     ///
     /// # Errors
     ///
@@ -207,8 +235,8 @@ impl HostCaller {
     /// shown it. [`tools`](Self::tools) also finds tools of servers that have not been started yet.
     pub fn tool(&self, name: &str) -> Result<Tool, CallError> {
         let view = Arc::new(self.view()?);
-        match view.meta_tool(name) {
-            Some(tool) => Ok(Tool::meta(self, &view, tool)),
+        match ToolSource::of_host(&view, name) {
+            Some(source) => Ok(Tool::of_host(self, &view, source)),
             None => self.server_tool(&view, name, CallPath::Direct),
         }
     }
@@ -234,8 +262,8 @@ impl HostCaller {
         time_left: Option<Duration>,
     ) -> Result<Tool, CallError> {
         let view = Arc::new(self.view()?);
-        match view.meta_tool(name) {
-            Some(tool) => Ok(Tool::meta(self, &view, tool)),
+        match ToolSource::of_host(&view, name) {
+            Some(source) => Ok(Tool::of_host(self, &view, source)),
             None => self.resolve_server_tool(name, CallPath::Direct, time_left).await,
         }
     }
