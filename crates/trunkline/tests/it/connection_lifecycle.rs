@@ -120,11 +120,11 @@ async fn a_command_that_is_missing_is_not_tried_again() {
 #[tokio::test]
 async fn an_idle_server_is_stopped_and_woken() {
     let folder = Folder::new();
-    let connection = folder.connection("legacy", &json!({ "idleTimeout": "10m" }));
+    let connection = folder.connection("legacy", &json!({ "idleTimeout": "1m" }));
     assert_eq!(call(&connection, "started").await, "1");
-    pass_time(Duration::from_secs(9 * 60)).await;
+    pass_time(Duration::from_secs(50)).await;
     assert_eq!(call(&connection, "started").await, "1");
-    pass_time(Duration::from_secs(11 * 60)).await;
+    pass_time(Duration::from_secs(70)).await;
     let status = until_state(&connection, State::Idle).await;
     assert_eq!(status.process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);

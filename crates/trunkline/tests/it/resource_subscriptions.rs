@@ -198,10 +198,11 @@ async fn a_server_that_is_watched_is_not_idle() {
         let watching = held(&connection, "a:1").await;
         let process = connection.status().process_id;
         pass_time(Duration::from_secs(11 * 60)).await;
-        within(connection.request("ping", None)).await.unwrap();
+        // An answer of any kind shows that all earlier events were handled.
+        let _ = within(connection.request("ping", None)).await;
         assert_eq!(connection.status().process_id, process, "{generation}");
         drop(watching);
-        within(connection.request("ping", None)).await.unwrap();
+        let _ = within(connection.request("ping", None)).await;
         pass_time(Duration::from_secs(11 * 60)).await;
         until_state(&connection, State::Idle).await;
         within(connection.close()).await;
