@@ -7,6 +7,7 @@
 
 mod arguments;
 mod definitions;
+mod visible_tools;
 mod index;
 mod signature;
 mod surface;
