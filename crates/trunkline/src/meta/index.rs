@@ -1,6 +1,6 @@
 //! The search index over the tools of a catalog.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use trunkline_search::{Document, Field, Index, Query, TermContribution, Visible};
@@ -89,8 +89,11 @@ impl ToolIndex {
 
     /// The tools of a view. The rules are asked once for all views that show the same.
     fn visible(&self, view: &View) -> Arc<Visible> {
-        let may_see = |key: &str| view.route(ItemKind::Tool, key).is_ok();
-        self.visible.get(view, || Visible::new(&self.index, |document| may_see(document.key())))
+        self.visible.get(view, || {
+            // Not by routing each name: a hidden one costs a search for names to suggest.
+            let names: HashSet<&str> = view.entries(ItemKind::Tool).map(Entry::exposed).collect();
+            Visible::new(&self.index, |document| names.contains(document.key()))
+        })
     }
 }
 
