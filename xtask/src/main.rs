@@ -37,6 +37,7 @@ Commands:
   peers                   Install the third-party programs that the tests talk to
   bench [group…]          Run the benchmarks, or only some groups of them; --help lists them
     --quick               Run a few rounds only
+    --data <folder>       Search in the tools of <folder>/mcpzero_tools/tools.jsonl
   eval-search             Measure the ranking of tools on labelled sets
     --data <folder>       A folder with one folder per set: tools.jsonl and queries.jsonl
     --limit-queries <n>   Use at most so many queries of each set, chosen by --seed <n>

@@ -3,9 +3,9 @@
 //! Three things are added to the words of a text, each measured by `cargo xtask eval-search`
 //! (recall at 5, mean of five labelled sets):
 //!
-//! - Words alone: 74.8. A task has several steps, and each needs its own tool. So a document is
-//!   scored for the whole text and for its best clause, half and half: 76.7.
-//! - The similarity of meaning counts as much as the words ([`vectors`](crate::vectors)): 79.9.
+//! - Words alone: 74.3. A task has several steps, and each needs its own tool. So a document is
+//!   scored for the whole text and for its best clause, half and half: 76.4.
+//! - The similarity of meaning counts as much as the words ([`vectors`](crate::vectors)): 80.1.
 //! - A share of the best score of a server goes to its other tools: 0.1 more, measured with words
 //!   alone.
 //!

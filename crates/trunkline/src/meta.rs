@@ -9,6 +9,7 @@
 
 mod arguments;
 mod definitions;
+mod visible_tools;
 mod index;
 mod signature;
 mod shown;

@@ -51,6 +51,13 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
     route_rows(effort, &view, table);
 }
 
+/// A view of an agent with many patterns, in a catalog with many tools.
+pub(crate) fn large_view() -> View {
+    let config = config::parse("bench", configuration(SERVERS, Entries::Good)).config;
+    let catalog = Arc::new(build(&config, &listings()));
+    view_of(&config, catalog)
+}
+
 /// A definition of typical size.
 fn definition(tool: usize) -> String {
     format!(

@@ -14,22 +14,28 @@ mod allocations;
 mod start;
 mod memory;
 mod catalog;
+mod search;
 mod results;
 mod load;
 mod forwarder;
 mod proxy;
 mod gateway;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use measure::Effort;
 use table::Table;
 
-const USAGE: &str = "usage: cargo xtask bench [--quick] [GROUP…]\n\n  \
-    --quick  a few rounds only: enough to see that everything runs\n\n\
+const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [GROUP…]\n\n  \
+    --quick        a few rounds only: enough to see that everything runs\n  \
+    --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
-    gateway; without one, all of them";
+    gateway, search; without one, all of them";
+
+/// The group that takes a folder.
+const SEARCH: &str = "search";
 
 /// A part of the benchmark that can be run alone.
 struct Group {
@@ -62,22 +68,28 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             ExitCode::SUCCESS
         }
-        ["--quick", groups @ ..] => bench(Effort::Quick, groups),
-        groups => bench(Effort::Thorough, groups),
+        ["--quick", words @ ..] => bench(Effort::Quick, words),
+        words => bench(Effort::Thorough, words),
     }
 }
 
-fn bench(effort: Effort, names: &[&str]) -> ExitCode {
-    let is_known = |name: &&str| GROUPS.iter().any(|group| group.name == *name);
+fn bench(effort: Effort, words: &[&str]) -> ExitCode {
+    let (data, names) = match words {
+        ["--data", folder, names @ ..] => (Some(Path::new(*folder)), names),
+        names => (None, names),
+    };
+    let is_known = |name: &&str| *name == SEARCH || GROUPS.iter().any(|it| it.name == *name);
     if !names.iter().all(is_known) {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     }
+    let is_chosen = |name: &str| names.is_empty() || names.contains(&name);
     let mut table = Table::default();
-    for group in GROUPS {
-        if names.is_empty() || names.contains(&group.name) {
-            (group.rows)(effort, &mut table);
-        }
+    for group in GROUPS.iter().filter(|group| is_chosen(group.name)) {
+        (group.rows)(effort, &mut table);
+    }
+    if is_chosen(SEARCH) {
+        search::rows(effort, data, &mut table);
     }
     println!("{table}");
     ExitCode::SUCCESS

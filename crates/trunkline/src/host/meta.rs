@@ -138,8 +138,8 @@ impl Host {
         index
     }
 
-    /// Finds tools of a view by what they do, best first. Blocks no thread of the runtime: the rules
-    /// are asked for every tool.
+    /// Finds tools of a view by what they do, best first. Blocks no thread of the runtime: for the
+    /// first search of a view, the rules are asked for every tool.
     pub async fn search_tools<'v>(
         &self,
         view: &'v View,

@@ -1,11 +1,12 @@
 //! The search index over the tools of a catalog.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use trunkline_search::{Document, Field, Index, Query, TermContribution, Visible};
 
 use super::SearchArguments;
+use super::visible_tools::VisibleTools;
 use crate::catalog::{Catalog, DefinitionDigest, Entry, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -18,6 +19,7 @@ pub struct ToolIndex {
     index: Index,
     /// What was indexed of each server, to index only changes.
     servers: HashMap<ServerName, IndexedServer>,
+    visible: VisibleTools,
 }
 
 /// The tools of a server, by exposed name.
@@ -37,7 +39,8 @@ pub struct SearchHit<'v> {
 impl ToolIndex {
     /// Builds the index of a catalog. Only servers that differ from `before` are indexed.
     pub fn build(catalog: &Arc<Catalog>, before: Option<&Self>) -> Self {
-        let mut entries: HashMap<&ServerName, Vec<&Entry>> = HashMap::new();
+        // In the order of their names, so that equal catalogs have equal indexes.
+        let mut entries: BTreeMap<&ServerName, Vec<&Entry>> = BTreeMap::new();
         for entry in catalog.entries(ItemKind::Tool) {
             entries.entry(&entry.server().name).or_default().push(entry);
         }
@@ -57,7 +60,8 @@ impl ToolIndex {
             }
             servers.insert(name.clone(), server);
         }
-        Self { catalog: Arc::downgrade(catalog), index, servers }
+        let visible = VisibleTools::default();
+        Self { catalog: Arc::downgrade(catalog), index, servers, visible }
     }
 
     /// Whether this is the index of a catalog.
@@ -68,7 +72,7 @@ impl ToolIndex {
     /// The tools of a view that fit a search, best first.
     pub fn search<'v>(&self, view: &'v View, search: &SearchArguments) -> Vec<SearchHit<'v>> {
         let found = |key: &str| view.route(ItemKind::Tool, key).ok();
-        let visible = Visible::new(&self.index, |document| found(document.key()).is_some());
+        let visible = self.visible(view);
         let query = Query {
             texts: search.queries.iter().map(String::as_str).collect(),
             server: search.server.as_deref(),
@@ -82,14 +86,22 @@ impl ToolIndex {
         };
         hits.into_iter().filter_map(hit).collect()
     }
+
+    /// The tools of a view. The rules are asked once for all views that show the same.
+    fn visible(&self, view: &View) -> Arc<Visible> {
+        self.visible.get(view, || {
+            // Not by routing each name: a hidden one costs a search for names to suggest.
+            let names: HashSet<&str> = view.entries(ItemKind::Tool).map(Entry::exposed).collect();
+            Visible::new(&self.index, |document| names.contains(document.key()))
+        })
+    }
 }
 
 impl ToolIndex {
     /// The words of a search that a tool of a view has, best first, each with the part of the tool
     /// that has them, and the similarity of meaning in percent.
     pub fn explain(&self, view: &View, search: &SearchArguments, entry: &Entry) -> Vec<String> {
-        let may_see = |key: &str| view.route(ItemKind::Tool, key).is_ok();
-        let visible = Visible::new(&self.index, |document| may_see(document.key()));
+        let visible = self.visible(view);
         let document = document(entry);
         let mut lines = Vec::new();
         for query in &search.queries {

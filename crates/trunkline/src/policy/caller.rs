@@ -193,6 +193,20 @@ impl CallerLimit {
         self.bundles.iter().map(|bundle| bundle.name.as_str()).collect()
     }
 
+    /// Whether both refer to the same agent and bundles of the same rules.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same_agent = match (&self.agent, &other.agent) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => true,
+            _ => false,
+        };
+        let (one, two) = (&self.bundles, &other.bundles);
+        is_same_agent
+            && self.access == other.access
+            && one.len() == two.len()
+            && one.iter().zip(two).all(|(one, two)| Arc::ptr_eq(one, two))
+    }
+
     /// The patterns of its agent, if it has any.
     pub(super) fn patterns(&self) -> Option<&[AgentPattern]> {
         self.agent.as_ref()?.agent.tools.as_deref()
@@ -251,6 +265,14 @@ impl Caller {
     /// The toggles of its conversation.
     pub fn toggles(&self) -> &Toggles {
         &self.switches
+    }
+
+    /// Whether the same items are visible to both, if both were resolved by the same rules.
+    pub(crate) fn has_limits_of(&self, other: &Self) -> bool {
+        let (one, two) = (&self.limits, &other.limits);
+        self.switches == other.switches
+            && one.len() == two.len()
+            && one.iter().zip(two).all(|(one, two)| one.is_same(two))
     }
 
     /// Whether the rules can admit any item of a server to this caller, judged by the prefix of the
