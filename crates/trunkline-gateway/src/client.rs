@@ -2,6 +2,7 @@
 
 pub(crate) mod log_filter;
 pub(crate) mod channel;
+pub(crate) mod in_flight;
 pub(crate) mod url_elicitations;
 pub(crate) mod input_queue;
 pub(crate) mod parked;

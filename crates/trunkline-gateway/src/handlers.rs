@@ -11,7 +11,7 @@ pub(crate) mod list;
 pub(crate) mod meta_tools;
 pub(crate) mod discover;
 pub(crate) mod route_fallback;
-pub(crate) mod in_flight;
+pub(crate) mod call_guard;
 pub(crate) mod parking;
 pub(crate) mod tasks;
 pub(crate) mod relay;

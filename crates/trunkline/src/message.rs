@@ -21,11 +21,13 @@ mod invalid;
 mod raw;
 mod duplicate_keys;
 mod envelope;
+mod line_buffer;
 
 pub use envelope::{
     Id, MAX_ID_BYTES, Message, Notification, ParseError, Request, Response, RpcError,
     to_single_line,
 };
 pub use invalid::{DuplicateMember, InvalidJson};
+pub use line_buffer::{BufferedLine, DiscardedLine, LineBuffer, OversizedLine};
 pub use raw::Raw;
 pub use reader::MAX_DEPTH;

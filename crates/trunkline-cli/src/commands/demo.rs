@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use trunkline::call::Outcome as Called;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{self, ColorStyle};
-use trunkline::host::{Host, HostOptions, WaitFor};
+use trunkline::host::{Host, WaitFor};
 use trunkline::view::View;
 use trunkline_gateway::demo::DemoServer;
 use trunkline_gateway::{GatewayOptions, client_capabilities, router, serve};
@@ -53,9 +53,9 @@ pub(crate) fn run(
     // It serves until the demo ends, with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
-    let options = command_host::options(environment).with_capabilities(client_capabilities());
+    let builder = command_host::builder(environment).capabilities(client_capabilities());
     let is_to_stay = arguments.stay || terminal.has_keyboard();
-    command_host::run(loaded, options, terminal, async |hosted, terminal| {
+    command_host::run(loaded, builder, terminal, async |hosted, terminal| {
         let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
         let view = hosted.host.owner().view().map_err(Failure::from)?;
         let called = call(&hosted.host, CALL.0).await;
@@ -110,9 +110,7 @@ async fn call_through(
     environment: &Arc<ProcessEnv>,
     terminal: &Terminal,
 ) -> Result<Called> {
-    let loaded = config::parse("client.json", entry);
-    let options = HostOptions::new(command_host::options(environment));
-    let host = Host::start(loaded.config, Agents::new(), options);
+    let host = command_host::builder(environment).config_text("client.json", entry).start().await?;
     let failures = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
     let called = call(&host, CALL_THROUGH).await;
     host.shutdown().await;

@@ -62,13 +62,12 @@ pub(crate) fn run(
         tokens: tokens.map(|(file, _)| file),
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
-    let connections =
-        command_host::with_cache(environment).with_capabilities(client_capabilities());
-    command_host::run((loaded, agents), connections, terminal, async |hosted, terminal| {
-        match arguments.stdio {
-            true => door.over_streams(hosted, following, terminal).await,
-            false => door.over_http(options, hosted, following, terminal).await,
-        }
+    let builder = command_host::with_cache(environment).capabilities(client_capabilities());
+    command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
+        .stdio
+    {
+        true => door.over_streams(hosted, following, terminal).await,
+        false => door.over_http(options, hosted, following, terminal).await,
     })
 }
 

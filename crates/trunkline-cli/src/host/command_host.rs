@@ -11,9 +11,9 @@ use tokio::runtime::{self, Runtime};
 use tokio::time::timeout;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{LoadedConfig, closest_match, escape_control};
-use trunkline::connection::{Connection, ConnectionOptions, OrphanProcess, State};
+use trunkline::connection::{Connection, OrphanProcess, State};
 use trunkline::error::Error;
-use trunkline::host::{Host, HostCaller, HostOptions, WaitFor};
+use trunkline::host::{Host, HostBuilder, HostCaller, WaitFor};
 use trunkline::name::ServerName;
 use trunkline::policy::{CallerSpec, Disclosure, Toggle, UnknownCaller};
 use trunkline::view::View;
@@ -104,31 +104,34 @@ pub(crate) fn with_host(
     result
 }
 
-/// The connection options of this process.
-pub(crate) fn options(environment: &Arc<ProcessEnv>) -> ConnectionOptions {
-    let resolver = Arc::clone(environment) as _;
-    ConnectionOptions::new(resolver, environment.child_options(), environment.http_options())
+/// A builder of hosts in the environment of this process.
+pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
+    Host::builder()
+        .resolver(Arc::clone(environment) as _)
+        .child_options(environment.child_options())
+        .http_options(environment.http_options())
 }
 
 /// The same with a cache directory.
-pub(crate) fn with_cache(environment: &Arc<ProcessEnv>) -> ConnectionOptions {
+pub(crate) fn with_cache(environment: &Arc<ProcessEnv>) -> HostBuilder {
     match environment.memory_directory() {
-        Some(folder) => options(environment).with_cache_dir(folder),
-        None => options(environment),
+        Some(folder) => builder(environment).cache_dir(folder),
+        None => builder(environment),
     }
 }
 
-/// Runs a command on a host of a configuration.
+/// Runs a command on a host of a configuration. Its problems have been reported, so that the host
+/// starts regardless of them.
 pub(crate) fn run(
     (loaded, agents): (LoadedConfig, Agents),
-    options: ConnectionOptions,
+    builder: HostBuilder,
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&CommandHost, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    options.chain().check(&loaded.config).map_err(Failure::from)?;
+    builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        let host = Host::start(loaded.config.clone(), agents, HostOptions::new(options));
+        let host = builder.config(loaded.clone()).agents(agents).allow_errors().start().await?;
         let until = Cell::new(Lifetime::Done);
         let hosted = CommandHost { host, loaded, until, remaining: RefCell::default() };
         let mut signals = Signals::listen()?;

@@ -1,19 +1,16 @@
-//! The session of a legacy client: its profile, log level, subscriptions and in-flight requests.
+//! The session of a legacy client: its profile, log level and subscriptions.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use tokio::time::Instant;
 use trunkline::connection::LogLevel;
 use trunkline::host::Host;
-use trunkline::message::{Id, Message, Notification, Raw};
+use trunkline::message::{Message, Notification};
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, Requester};
 
-use super::channel::{CancelParams, ServerRequests};
+use super::channel::ServerRequests;
 use super::state_codec::random_id;
 use super::tool_revisions::ShownRevisions;
 use super::url_elicitations::{self, ElicitationEnd, UrlElicitations};
@@ -47,7 +44,6 @@ pub(crate) struct Session {
     /// The revisions of the last tool list it received.
     shown: Mutex<Option<ShownRevisions>>,
     listening: Mutex<Option<TaskGuard>>,
-    requests: Mutex<RequestTable>,
 }
 
 /// A random session ID that cannot be guessed.
@@ -59,14 +55,6 @@ pub(crate) fn new_id() -> ClientId {
 pub(crate) fn requester_of(id: &ClientId, identity: &CallerIdentity) -> Requester {
     let principal = identity.principal.of_client(id);
     Requester { client: id.clone(), principal, ..Requester::default() }
-}
-
-/// In-flight requests of a session.
-#[derive(Default)]
-struct RequestTable {
-    running: HashMap<Id, CancelHandle>,
-    /// Time at which the last one ended.
-    ended: Option<Instant>,
 }
 
 impl Session {
@@ -90,7 +78,6 @@ impl Session {
             level: Mutex::new(LogLevel::Info),
             shown: Mutex::default(),
             listening: Mutex::default(),
-            requests: Mutex::default(),
         }
     }
 
@@ -148,40 +135,6 @@ impl Session {
             self.stream.notify(message);
         }
     }
-
-    /// Registers a request, unless one with the same ID is in flight.
-    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlightRequest> {
-        let (id, mut requests) = (id.normalized(), lock(&self.requests));
-        if requests.running.contains_key(&id) {
-            return None;
-        }
-        let cancelling = CancelHandle::default();
-        requests.running.insert(id.clone(), cancelling.clone());
-        Some(InFlightRequest { session: Arc::clone(self), id, cancelling })
-    }
-
-    /// Cancels a request, with the parameters of `notifications/cancelled`.
-    pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
-        if let Some(cancelling) = lock(&self.requests).running.get(id) {
-            cancelling.last_words.send(params);
-            cancelling.cancelled.notify_one();
-        }
-    }
-
-    /// Cancels every request, because no response can be delivered any more.
-    pub(crate) fn cancel_all(&self) {
-        lock(&self.requests).running.values().for_each(|it| it.cancelled.notify_one());
-    }
-
-    /// Whether a request is in flight.
-    pub(crate) fn is_busy(&self) -> bool {
-        !lock(&self.requests).running.is_empty()
-    }
-
-    /// Time at which the last request ended, if any.
-    pub(crate) fn last_end(&self) -> Option<Instant> {
-        lock(&self.requests).ended
-    }
 }
 
 impl Drop for Session {
@@ -191,40 +144,6 @@ impl Drop for Session {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move { host.close_client(id.as_str()).await });
         }
-    }
-}
-
-/// Cancels an in-flight request.
-#[derive(Clone, Default)]
-struct CancelHandle {
-    cancelled: Arc<Notify>,
-    last_words: CancelParams,
-}
-
-/// An in-flight request. Dropping it removes it from the session.
-pub(crate) struct InFlightRequest {
-    session: Arc<Session>,
-    id: Id,
-    cancelling: CancelHandle,
-}
-
-impl InFlightRequest {
-    /// Parameters of the client's `notifications/cancelled`.
-    pub(crate) fn cancel_params(&self) -> CancelParams {
-        self.cancelling.last_words.clone()
-    }
-
-    /// Waits until the client cancels the request.
-    pub(crate) async fn cancelled(&self) {
-        self.cancelling.cancelled.notified().await;
-    }
-}
-
-impl Drop for InFlightRequest {
-    fn drop(&mut self) {
-        let mut requests = lock(&self.session.requests);
-        requests.running.remove(&self.id);
-        requests.ended = Some(Instant::now());
     }
 }
 

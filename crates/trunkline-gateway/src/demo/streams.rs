@@ -17,7 +17,6 @@ where
     let mut lines = LineReader::new(reader, LONGEST_MESSAGE);
     while let Some(line) = lines.next().await? {
         let answered = match line {
-            InputLine::Blank => None,
             InputLine::Message(message) => answer::answer(server, &message),
             InputLine::TooLong => Some(error_message(None, &too_long(LONGEST_MESSAGE))),
         };

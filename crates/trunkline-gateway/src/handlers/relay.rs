@@ -10,9 +10,9 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::Era;
 use trunkline::view::View;
 
+use super::call_guard::CallGuard;
 use super::errors::{FailedRequest, Failure};
 use super::gateway::Gateway;
-use super::in_flight::CallGuard;
 use super::parking::own_state;
 use super::request_log;
 use super::route_fallback::owners;

@@ -1,6 +1,5 @@
 //! Serves one client of either era over a pair of streams, with one message per line.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
-use tokio::task::{self, AbortHandle, JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline::host::Host;
-use trunkline::message::{Id, Message, Notification, Raw, RpcError};
+use trunkline::message::{Message, Notification, Raw, RpcError};
 use trunkline::principal::{ClientId, Principal, RequestPath};
 
 use super::limiter::ConcurrencyLimit;
@@ -23,6 +22,7 @@ use crate::client::caller::{Caller, Lease, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
+use crate::client::in_flight::InFlightRequests;
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::gateway::Gateway;
 use crate::handlers::notify::cancelled_id;
@@ -76,7 +76,7 @@ where
         outlet,
         session: None,
         requests: JoinSet::new(),
-        running: HashMap::new(),
+        in_flight: Arc::default(),
         turns: ConcurrencyLimit::new(),
         bytes: ByteBudget::new(MAX_REQUEST_BYTES, MAX_REQUEST_BYTES),
         closed: watch::Sender::new(false),
@@ -121,20 +121,6 @@ async fn write(
     std::future::pending().await
 }
 
-/// A request without a response yet.
-struct RunningRequest {
-    request: AbortHandle,
-    last_words: CancelParams,
-    /// The ID as the client wrote it.
-    id: Id,
-}
-
-impl RunningRequest {
-    fn is_over(&self) -> bool {
-        self.request.is_finished()
-    }
-}
-
 /// The client, and the state of its connection.
 struct StdioClient {
     gateway: Arc<Gateway>,
@@ -144,9 +130,10 @@ struct StdioClient {
     outlet: StreamSender,
     /// The session of a legacy client.
     session: Option<Arc<Session>>,
-    /// Tasks of requests and of messages that wait to be sent, each with its request ID.
-    requests: JoinSet<Option<Id>>,
-    running: HashMap<Id, RunningRequest>,
+    /// Tasks of requests and of messages that wait to be sent.
+    requests: JoinSet<()>,
+    /// Requests of both eras, which share one space of IDs.
+    in_flight: Arc<InFlightRequests>,
     turns: ConcurrencyLimit,
     /// Bytes of pending requests.
     bytes: Arc<ByteBudget>,
@@ -165,23 +152,20 @@ impl StdioClient {
                 // Finished requests free their bytes, which wakes this loop.
                 line = lines.next(), if self.bytes.has_room() => match line? {
                     None => break,
-                    Some(InputLine::Blank) => {}
                     Some(InputLine::TooLong) => {
                         let error = too_long(Limits::default().message_bytes);
-                        self.send(None, error_message(None, &error));
+                        self.send(error_message(None, &error));
                     }
                     Some(InputLine::Message(message)) => self.receive(&message).await,
                 },
-                Some(done) = self.requests.join_next_with_id() => self.on_task_end(done),
+                Some(_) = self.requests.join_next() => {}
                 () = &mut ending => break,
             }
         }
         self.closed.send_replace(true);
         // After the timeout the rest is dropped.
         let _ = timeout(LAST_ANSWERS, async {
-            while let Some(done) = self.requests.join_next_with_id().await {
-                self.on_task_end(done);
-            }
+            while self.requests.join_next().await.is_some() {}
             while !self.outlet.is_empty() || self.is_writing.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -190,39 +174,13 @@ impl StdioClient {
         Ok(())
     }
 
-    /// Removes a finished request, and sends an error if its task panicked. Its ID may be in use by
-    /// another request already.
-    fn on_task_end(&mut self, done: Result<(task::Id, Option<Id>), JoinError>) {
-        let (task, id) = match &done {
-            Ok((task, id)) => (*task, id.clone()),
-            Err(error) => {
-                let mut running = self.running.iter();
-                let found = running.find(|(_, it)| it.request.id() == error.id());
-                (error.id(), found.map(|(id, _)| id.clone()))
-            }
-        };
-        let Some(id) =
-            id.filter(|id| self.running.get(id).is_some_and(|it| it.request.id() == task))
-        else {
-            return;
-        };
-        let Some(RunningRequest { id, .. }) = self.running.remove(&id) else { return };
-        if done.is_err_and(|error| error.is_panic()) {
-            let message = response(&id, Err(handler_panicked()));
-            self.send(Some(id), message);
-        }
-    }
-
     /// Sends a message without blocking the reader: a client that does not read may still close its
     /// side. It is dropped if too many messages wait.
-    fn send(&mut self, id: Option<Id>, message: Bytes) {
+    fn send(&mut self, message: Bytes) {
         let Err(message) = self.outlet.offer(message.into()) else { return };
         if self.requests.len() < MAX_REQUESTS {
             let outlet = self.outlet.clone();
-            self.requests.spawn(async move {
-                outlet.send(message).await;
-                id
-            });
+            self.requests.spawn(async move { outlet.send(message).await });
         }
     }
 
@@ -234,8 +192,7 @@ impl StdioClient {
                 if panics::result_of(|| self.on_request(IncomingRequest::of(request), held))
                     .is_none()
                 {
-                    let message = response(&id, Err(handler_panicked()));
-                    self.send(Some(id), message);
+                    self.send(response(&id, Err(handler_panicked())));
                 }
             }
             Ok(Message::Notification(notification)) => {
@@ -249,8 +206,7 @@ impl StdioClient {
             }
             Err(malformed) => {
                 let (id, error) = malformed::parse_error(message, malformed);
-                let message = error_message(id.as_ref(), &error);
-                self.send(id, message);
+                self.send(error_message(id.as_ref(), &error));
             }
         }
     }
@@ -262,35 +218,41 @@ impl StdioClient {
             let relayed = self.gateway.relay_notification(&self.identity, &requester, notification);
             return relayed.await;
         };
-        if let Some(RunningRequest { request, last_words, .. }) = self.running.remove(&id) {
-            last_words.send(notification.params.as_ref());
-            request.abort();
-        }
+        self.in_flight.cancel(&id, notification.params.as_ref());
     }
 
     fn on_request(&mut self, incoming: IncomingRequest, held: Reservation) {
-        let last_words = CancelParams::default();
-        let caller = match self.caller(&incoming, last_words.clone()) {
-            Ok(caller) => caller,
-            Err(error) => {
-                let message = response(&incoming.id, Err(error));
-                return self.send(Some(incoming.id), message);
-            }
+        let id = incoming.id.clone();
+        let Some(running) = self.in_flight.begin(&id) else {
+            return self.send(response(&id, Err(duplicate_id())));
         };
-        let (id, plain) = (incoming.id.clone(), incoming.id.normalized());
-        if self.running.get(&plain).is_some_and(|it| !it.is_over()) {
-            let message = response(&id, Err(duplicate_id()));
-            return self.send(Some(id), message);
-        }
+        let caller = match self.caller(&incoming, running.cancel_params()) {
+            Ok(caller) => caller,
+            Err(error) => return self.send(response(&id, Err(error))),
+        };
         if self.requests.len() >= MAX_REQUESTS {
-            let message = response(&id, Err(too_many_requests(MAX_REQUESTS)));
-            return self.send(Some(id), message);
+            return self.send(response(&id, Err(too_many_requests(MAX_REQUESTS))));
         }
-        let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
-        let turns = self.turns.clone();
+        let (outlet, written) = (self.outlet.clone(), id.clone());
+        let request = running.run(self.handle(caller, incoming, held));
         // Boxed, because spawning moves the future.
-        let written = id.clone();
-        let request = self.requests.spawn(Box::pin(async move {
+        self.requests.spawn(Box::pin(async move {
+            if panics::outcome_of(request).await.is_none() {
+                outlet.send(response(&written, Err(handler_panicked())).into()).await;
+            }
+        }));
+    }
+
+    /// Handles a request and sends its response.
+    fn handle(
+        &self,
+        caller: Caller,
+        incoming: IncomingRequest,
+        held: Reservation,
+    ) -> impl Future<Output = ()> + use<> {
+        let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());
+        let (turns, id) = (self.turns.clone(), incoming.id.clone());
+        async move {
             #[cfg(test)]
             assert_ne!(&*incoming.method, "test/panic-unanswered");
             let _turn = turns.next(&incoming.method).await;
@@ -302,9 +264,7 @@ impl StdioClient {
             };
             drop(held);
             outlet.send(ResponseLine::of(&id, answer)).await;
-            Some(id.normalized())
-        }));
-        self.running.insert(plain, RunningRequest { request, last_words, id: written });
+        }
     }
 
     /// The caller of a request, from its `_meta` or the session.

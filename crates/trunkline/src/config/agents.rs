@@ -247,22 +247,20 @@ impl BlockReader<'_, '_> {
             _ => &[],
         };
         let before = self.decoder.diagnostic_count();
-        let is_usable = self.keys(members);
+        let is_switched = self.keys(members);
         let name = self.name(block, &node)?;
         let place = node.get("name").map_or(block.opening, |name| name.span);
-        let tools = is_usable.and_then(|()| self.tools(&name, members));
-        let (Some(tools), Some(access)) = (tools, self.value::<Access>("access", &node)) else {
-            return Some(self.disabled(name, place));
-        };
+        let (tools, access) = (self.tools(&name, members), self.value::<Access>("access", &node));
         let mode = self.mode(&node);
         let item_tools = ItemToolSettings {
             resources: self.value(RESOURCES_AS_TOOLS, &node).flatten(),
             prompts: self.value(PROMPTS_AS_TOOLS, &node).flatten(),
         };
         // Any error may concern a limit, as in an agent of the configuration itself.
-        if self.decoder.has_errors_since(before) {
+        let is_usable = !is_switched && !self.decoder.has_errors_since(before);
+        let (true, Some(tools), Some(access)) = (is_usable, tools, access) else {
             return Some(self.disabled(name, place));
-        }
+        };
         let description = match node.get("description").map(|it| &it.value) {
             Some(Value::String(text)) => Some(text.clone()),
             _ => None,
@@ -307,26 +305,23 @@ impl BlockReader<'_, '_> {
         None
     }
 
-    /// Checks keys that may be misspelt; `None` if the intended meaning is unknown.
-    fn keys(&mut self, members: &[ObjectMember]) -> Option<()> {
+    /// Reports keys that occur twice or may be misspelt. Returns whether one of them may switch the
+    /// agent off, which is only a warning.
+    fn keys(&mut self, members: &[ObjectMember]) -> bool {
         let mut seen: BTreeMap<&str, &ObjectKey> = BTreeMap::new();
-        let mut usable = Some(());
+        let mut is_switched = false;
         for ObjectMember { key, value } in members {
             let text = &*key.text;
             let meaning = if TOOLS.contains(&text) { "tools" } else { text };
             if let Some(first) = seen.insert(meaning, key) {
                 self.decoder.duplicate_key(key, first.span);
-                usable = None;
             } else if text == MCP_SERVERS {
                 self.connected_servers(members, key, value);
-            } else if !TOOLS.contains(&text)
-                && !KNOWN.contains(&text)
-                && self.is_excluded(key, value)
-            {
-                usable = None;
+            } else if !TOOLS.contains(&text) && !KNOWN.contains(&text) {
+                is_switched |= self.is_switch(key, value);
             }
         }
-        usable
+        is_switched
     }
 
     /// Checks Claude Code's `mcpServers`. It adds servers to the others there, so it hides none; a
@@ -342,31 +337,31 @@ impl BlockReader<'_, '_> {
         self.decoder.push(found.help(LimitKeyword::Scope.advice(|_| false)));
     }
 
-    /// Whether an unknown key is a limit, without which the agent would see more. Reports it, and
-    /// other misspelt keys.
-    fn is_excluded(&mut self, key: &ObjectKey, value: &Node) -> bool {
+    /// Reports an unknown key that is a misspelt one, or a limit, without which the agent would see
+    /// more. Returns whether it may switch the agent off.
+    fn is_switch(&mut self, key: &ObjectKey, value: &Node) -> bool {
         let text = &*key.text;
         let message = format!("`{text}` is not known here");
         let known = ["name", "tools", "access"].into_iter();
         if let Some(near) = Suggestions::default().nearest(text, known) {
-            let is_rule = matches!(near, "tools" | "access");
-            let found = match is_rule {
-                true => self.decoder.error(Code::UnknownKey, key.span, message),
-                false => self.decoder.warning(Code::UnknownKey, key.span, message),
+            let found = match near {
+                "tools" | "access" => self.decoder.error(Code::UnknownKey, key.span, message),
+                _ => self.decoder.warning(Code::UnknownKey, key.span, message),
             };
             let help = format!("did you mean `{near}`?");
             self.decoder.push(found.label("has no effect").help(help));
-            return is_rule;
+            return false;
         }
         let Some(word) = LimitKeyword::written(text, value) else { return false };
-        let found = match word {
-            // opencode disables agents with `disable`.
-            LimitKeyword::Switch(_) => self.decoder.warning(Code::UnknownKey, key.span, message),
-            _ => self.decoder.error(Code::UnknownKey, key.span, message),
+        // opencode disables agents with `disable`.
+        let is_switch = matches!(word, LimitKeyword::Switch(_));
+        let found = match is_switch {
+            true => self.decoder.warning(Code::UnknownKey, key.span, message),
+            false => self.decoder.error(Code::UnknownKey, key.span, message),
         };
         let help = word.advice(|rule| matches!(rule, "tools" | "access"));
         self.decoder.push(found.label("a rule that is not applied").help(help));
-        true
+        is_switch
     }
 
     fn name(&mut self, block: &FrontmatterBlock, node: &Node) -> Option<AgentName> {

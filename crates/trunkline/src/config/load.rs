@@ -69,7 +69,7 @@ impl std::fmt::Debug for Overrides {
 }
 
 /// A configuration, with the problems and layers found while loading it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LoadedConfig {
     /// The usable part of the configuration.
     pub config: Config,

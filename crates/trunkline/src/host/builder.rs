@@ -1,6 +1,6 @@
 //! Builds a host from configuration text, files or values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use tokio::sync::oneshot;
 
 use super::{Host, HostConfig, HostOptions};
 use crate::config::{
-    self, Access, ColorStyle, Diagnostic, EmptyResolver, Environment, LoadOptions, LoadedConfig,
-    Resolver, Restart,
+    self, Access, Agent, Chain, ColorStyle, Diagnostic, EmptyResolver, Environment, LoadOptions,
+    LoadedConfig, Resolver, Restart,
 };
 use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOptions};
 #[cfg(feature = "env")]
 use crate::env::SystemEnv;
 use crate::message::Raw;
+use crate::name::AgentName;
 use crate::registry::Registry;
 
 /// Builds a [`Host`].
@@ -36,6 +37,8 @@ use crate::registry::Registry;
 #[must_use = "a host is started with `start`"]
 pub struct HostBuilder {
     source: ConfigSource,
+    agents: Option<BTreeMap<AgentName, Agent>>,
+    allows_errors: bool,
     environment: Option<Arc<dyn Environment + Send + Sync>>,
     resolver: Arc<dyn Resolver + Send + Sync>,
     child: ChildOptions,
@@ -116,6 +119,8 @@ impl Host {
     pub fn builder() -> HostBuilder {
         HostBuilder {
             source: ConfigSource::Loaded(Box::new(config::parse("mcp.json", "{}"))),
+            agents: None,
+            allows_errors: false,
             environment: None,
             resolver: Arc::new(EmptyResolver),
             child: ChildOptions::from_environment(std::iter::empty()),
@@ -152,6 +157,49 @@ impl HostBuilder {
     /// through the [`environment`](Self::environment), which `inherit_env` sets.
     pub fn config_file(self, path: impl Into<PathBuf>) -> Self {
         self.load(LoadOptions { path: Some(path.into()), ..LoadOptions::default() })
+    }
+
+    /// Uses agents that were loaded before, by [`load_agents`](config::load_agents), instead of those
+    /// of the configuration and its agent files.
+    ///
+    /// ```
+    /// use trunkline::Host;
+    /// use trunkline::config::{self, AgentFile};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let text = "---\nname: reviewer\naccess: read-only\n---\n";
+    /// let loaded = config::parse_agents("AGENTS.md", text, AgentFile::Several);
+    /// let host = Host::builder().agents(loaded.agents).start().await.unwrap();
+    /// assert!(host.for_agent("reviewer").is_ok());
+    /// # host.shutdown().await;
+    /// # });
+    /// ```
+    pub fn agents(self, agents: BTreeMap<AgentName, Agent>) -> Self {
+        Self { agents: Some(agents), ..self }
+    }
+
+    /// Starts the host also if the configuration has errors and no server can be used, for programs
+    /// that show the [diagnostics](Host::diagnostics) and continue.
+    ///
+    /// ```
+    /// use trunkline::Host;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let builder = || Host::builder().config_text("mcp.json", "{ not JSON");
+    /// assert!(builder().start().await.is_err());
+    /// let host = builder().allow_errors().start().await.unwrap();
+    /// assert!(host.status().is_empty() && !host.diagnostics().is_empty());
+    /// # host.shutdown().await;
+    /// # });
+    /// ```
+    pub fn allow_errors(self) -> Self {
+        Self { allows_errors: true, ..self }
+    }
+
+    /// The Trunkline processes above this one, by the [options of child processes](Self::child_options).
+    /// A program checks its configuration with it before it starts anything (CON-16).
+    pub fn chain(&self) -> &Chain {
+        self.child.chain()
     }
 
     /// Uses the environment of this process: reads files, resolves references such as `${TOKEN}` and
@@ -261,19 +309,33 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// When the configuration has errors and no server can be used, or the system has no thread to
-    /// read it on.
+    /// When the configuration has errors and no server can be used, unless
+    /// [errors are allowed](Self::allow_errors), or the system has no thread to read it on.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Host, StartError> {
-        let (host, options) = self.read_on_thread().await?;
+        let allows_errors = self.allows_errors;
+        let (host, options) = match self.reads_files() {
+            true => self.read_on_thread().await?,
+            false => self.read(),
+        };
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
-        if has_errors && host.config.servers().len() == 0 {
+        if has_errors && !allows_errors && host.config.servers().len() == 0 {
             return Err(StartError { diagnostics: host.diagnostics, thread: None });
         }
         Ok(Host::start_with(host, options))
+    }
+
+    /// Whether the configuration, its agents or the options for HTTP are read from files.
+    fn reads_files(&self) -> bool {
+        let reads_agents = match &self.source {
+            ConfigSource::Loaded(loaded) => !loaded.config.agents().files.is_empty(),
+            ConfigSource::Load(_) => return true,
+        };
+        let has_http_options = matches!(self.http, HttpSource::Options(_));
+        !has_http_options || (reads_agents && self.agents.is_none())
     }
 
     /// Reads everything on a separate thread: a file may be on a file system that never responds,
@@ -292,7 +354,7 @@ impl HostBuilder {
 
     /// Reads everything that comes from files and variables.
     fn read(self) -> (HostConfig, HostOptions) {
-        let host = load(self.source, self.environment.as_deref());
+        let host = load(self.source, self.agents, self.environment.as_deref());
         let mut connections = ConnectionOptions::new(self.resolver, self.child, self.http.read());
         if let Some(directory) = self.cache_dir {
             connections = connections.with_cache_dir(directory);
@@ -323,8 +385,12 @@ impl Environment for NoEnvironment {
     }
 }
 
-/// Loads the configuration and its agents, including those in files.
-fn load(source: ConfigSource, environment: Option<&(dyn Environment + Send + Sync)>) -> HostConfig {
+/// Loads the configuration and, unless they are given, its agents, including those in files.
+fn load(
+    source: ConfigSource,
+    agents: Option<BTreeMap<AgentName, Agent>>,
+    environment: Option<&(dyn Environment + Send + Sync)>,
+) -> HostConfig {
     let environment: &dyn Environment = match environment {
         Some(environment) => environment,
         None => &NoEnvironment,
@@ -333,8 +399,11 @@ fn load(source: ConfigSource, environment: Option<&(dyn Environment + Send + Syn
         ConfigSource::Loaded(loaded) => *loaded,
         ConfigSource::Load(options) => config::load(environment, &options),
     };
-    let agents = config::load_agents(environment, loaded.config.agents());
-    loaded.diagnostics.extend(agents.diagnostics);
+    let agents = agents.unwrap_or_else(|| {
+        let read = config::load_agents(environment, loaded.config.agents());
+        loaded.diagnostics.extend(read.diagnostics);
+        read.agents
+    });
     let LoadedConfig { config, diagnostics, .. } = loaded;
-    HostConfig { config, agents: agents.agents, diagnostics }
+    HostConfig { config, agents, diagnostics }
 }

@@ -1,4 +1,7 @@
 //! The last lines of a server's standard error, kept for error messages.
+//!
+//! It does not use `LineBuffer`, which returns whole lines: it keeps the head of each line, and shows a
+//! line before its end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

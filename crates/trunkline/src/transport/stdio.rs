@@ -1,6 +1,6 @@
 //! The stdio transport: a child process with one message per line on its standard input and output.
 
-mod line_buffer;
+mod oversized_response;
 mod write_queue;
 mod process_group;
 #[cfg(windows)]
@@ -29,7 +29,8 @@ use crate::config::{
     MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
 };
 use crate::error::{Error, ErrorKind};
-use line_buffer::{BufferedLine, LineBuffer};
+use crate::message::{BufferedLine, DiscardedLine, LineBuffer, OversizedLine};
+use oversized_response::OversizedResponse;
 use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
 use write_queue::WriteQueue;
 
@@ -46,7 +47,7 @@ pub(crate) struct StdioTransport {
     input: Option<ChildStdin>,
     output: Option<ChildStdout>,
     errors: Option<ChildStderr>,
-    lines: LineBuffer,
+    lines: LineBuffer<OversizedResponse>,
     outbox: WriteQueue,
     /// Empty between two reads.
     errors_chunk: Vec<u8>,
@@ -213,7 +214,7 @@ impl StdioTransport {
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
         drop(input);
-        let mut words = LineBuffer::new(MAX_MESSAGE_BYTES);
+        let mut words = LineBuffer::<DiscardedLine>::new(MAX_MESSAGE_BYTES);
         let last_words = async {
             while output.is_some() || errors.is_some() {
                 tokio::select! {
@@ -283,7 +284,7 @@ fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
 }
 
 /// The event of a line.
-fn incoming(line: BufferedLine) -> Option<InboundEvent> {
+fn incoming(line: BufferedLine<OversizedResponse>) -> Option<InboundEvent> {
     match line {
         BufferedLine::Whole(line) => Some(InboundEvent::Message(line)),
         BufferedLine::TooLong(oversized) => {
@@ -307,7 +308,7 @@ async fn write(input: &mut Option<ChildStdin>, outbox: &mut WriteQueue) -> io::R
 
 async fn read_output(
     output: &mut Option<ChildStdout>,
-    lines: &mut LineBuffer,
+    lines: &mut LineBuffer<impl OversizedLine>,
 ) -> io::Result<usize> {
     match output {
         Some(output) => output.read_buf(lines.room()).await,

@@ -34,6 +34,35 @@ fn the_examples_of_the_seeds_are_read_as_they_stand() {
     assert_eq!(patterns(&loaded, "Prompt Builder").unwrap(), "view_file");
 }
 
+/// The patterns and the access of these blocks can be read; only the error shows that a limit may be
+/// missing.
+#[test]
+fn an_agent_is_disabled_by_an_error_beside_readable_limits() {
+    let limits = "tools: ['*']\naccess: read-write";
+    for mistake in [
+        "allowed-tools: [fs_read]",
+        "access: read-only",
+        "description: x\ndescription: y",
+        "acess: read-only",
+        "only: [fs_read]",
+    ] {
+        let loaded = several(&format!("---\nname: a\n{limits}\n{mistake}\n---\n"));
+        assert!(loaded.diagnostics.iter().any(|found| found.is_error(false)), "{mistake}");
+        assert!(loaded.agents["a"].is_disabled, "{mistake}");
+    }
+    assert!(!several(&format!("---\nname: a\n{limits}\n---\n")).agents["a"].is_disabled);
+}
+
+/// A misspelt key does not hide a mistake in another one.
+#[test]
+fn all_errors_in_the_block_of_an_agent_are_reported_at_once() {
+    let keys = "only: [fs_read]\ntools:\n  fs_write: no\naccess: red-only";
+    let loaded = several(&format!("---\nname: a\n{keys}\n---\n"));
+    let errors = loaded.diagnostics.iter().filter(|found| found.is_error(false));
+    let codes: Vec<_> = errors.map(|found| found.code).collect();
+    assert_eq!(codes, [Code::UnknownKey, Code::WrongType, Code::UnknownValue]);
+}
+
 #[test]
 fn tools_may_be_a_list_a_text_or_a_map() {
     let text = "---\nname: list\ntools:\n  - a_*\n  - !a_b # not this one\n---\n\

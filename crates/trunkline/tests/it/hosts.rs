@@ -1,5 +1,6 @@
 //! A host through its public interface: refresh, views and calls.
 
+mod builder;
 mod host_limits;
 mod stale_views;
 mod lifecycle;

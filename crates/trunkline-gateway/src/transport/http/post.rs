@@ -24,12 +24,10 @@ use crate::client::caller::{Caller, Lease, requester_without_session};
 use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
-use crate::client::session::InFlightRequest;
 use crate::handlers::notify::cancelled_id;
 use crate::handlers::{discover, dispatch, request_log};
 use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
-use crate::request::response::RpcResult;
 use crate::request::{malformed, mcp_headers, panics};
 
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
@@ -119,7 +117,7 @@ async fn on_notification(
             Err(refusal) => return *refusal,
         };
         match cancelled_id(&notification) {
-            Some(id) => session.session.cancel(&id, notification.params.as_ref()),
+            Some(id) => session.requests.cancel(&id, notification.params.as_ref()),
             None => {
                 let requester = session.session.requester();
                 state.gateway.relay_notification(identity, &requester, notification).await;
@@ -214,7 +212,7 @@ async fn legacy(
     incoming: IncomingRequest,
 ) -> Response {
     let id = incoming.id.clone();
-    let Some(running) = session.session.begin(&id) else {
+    let Some(running) = session.requests.begin(&id) else {
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &duplicate_id());
     };
     let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);
@@ -223,7 +221,7 @@ async fn legacy(
         ..caller_of(session, outlet, running.cancel_params())
     };
     let handling = dispatch::handle(Arc::clone(&state.gateway), caller, incoming);
-    let running = DetachOnDrop::new(until_cancelled(handling, running));
+    let running = DetachOnDrop::new(running.run(handling));
     let mut exchange = Exchange::new(Box::pin(running), inbox);
     let first = tokio::select! {
         biased;
@@ -254,16 +252,4 @@ async fn legacy(
         sessions.finish(&session, &stream);
     });
     answer
-}
-
-/// Handles a request until its client cancels it. Its registration is dropped after the handler.
-async fn until_cancelled(
-    handling: impl Future<Output = RpcResult>,
-    running: InFlightRequest,
-) -> Option<RpcResult> {
-    tokio::select! {
-        biased;
-        answer = handling => Some(answer),
-        () = running.cancelled() => None,
-    }
 }

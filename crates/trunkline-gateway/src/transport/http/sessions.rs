@@ -24,6 +24,7 @@ use super::unread::UnreadBudgets;
 use crate::access::budget::{BudgetExhausted, ByteBudget, Reservation, UnreadMessages};
 use crate::access::scope::CallerIdentity;
 use crate::client::caller::Lease;
+use crate::client::in_flight::InFlightRequests;
 use crate::client::session::{self, Session, SessionStream};
 use crate::handlers::gateway::Gateway;
 use crate::options::Limits;
@@ -86,6 +87,7 @@ impl FinishedStreams {
 /// A session over HTTP.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
+    pub(super) requests: Arc<InFlightRequests>,
     /// The stream for messages that belong to no request.
     stream: Arc<EventStream>,
     streams: Mutex<HashMap<u64, Arc<EventStream>>>,
@@ -148,7 +150,7 @@ impl HttpSession {
     }
 
     fn is_unused(&self, since: Instant) -> bool {
-        self.last_use() < since && !self.session.is_busy() && !self.stream.is_read()
+        self.last_use() < since && !self.requests.is_busy() && !self.stream.is_read()
     }
 }
 
@@ -166,7 +168,7 @@ impl Evictable for HttpSession {
     /// Time of the client's last activity: it began a request, had one in flight, or read its
     /// stream.
     fn last_use(&self) -> Instant {
-        let ends = [self.session.last_end(), self.stream.last_disconnect()];
+        let ends = [self.requests.last_end(), self.stream.last_disconnect()];
         ends.into_iter().flatten().fold(*lock(&self.incoming), Instant::max)
     }
 }
@@ -215,6 +217,7 @@ impl Sessions {
         let identity = Arc::clone(identity);
         Arc::new(HttpSession {
             session: Arc::new(Session::new(id, host, client, identity, tell)),
+            requests: Arc::default(),
             unread: self.unread.answers_to(principal),
             stream,
             streams: Mutex::default(),
@@ -355,7 +358,7 @@ impl Sessions {
         let ended = lock(&self.open).remove(&ClientId::from(id));
         if let Some(ended) = &ended {
             ended.stream.finish();
-            ended.session.cancel_all();
+            ended.requests.cancel_all();
             release(&self.gateway, &ended.session);
         }
         StatusCode::NO_CONTENT.into_response()

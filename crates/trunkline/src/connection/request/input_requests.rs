@@ -1,4 +1,7 @@
 //! Server requests of one call that the handler is working on.
+//!
+//! They are polled by the future of their call, and are dropped with it. Server requests that belong to
+//! no call have no such future, so that the session spawns them (`UnboundRequests`).
 
 use std::time::Duration;
 

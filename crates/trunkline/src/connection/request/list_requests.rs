@@ -1,4 +1,7 @@
 //! Shares list requests in flight between all callers that wait for them.
+//!
+//! The actor makes only one request for all waiters, too (`ListRefresh`). A request here also goes on
+//! when all of its callers have reached their timeouts, and includes the start of the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,7 @@
 //! Pending requests of a session, with their deadlines and the recipients of unattributed messages.
+//!
+//! This is the table of callers for all transports. The HTTP transport has another one beneath it, of
+//! the exchanges that carry requests, because a stdio server has only one stream.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};

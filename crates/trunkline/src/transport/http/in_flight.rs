@@ -1,4 +1,7 @@
 //! The in-flight HTTP exchanges of one server, polled together and cancelled one by one.
+//!
+//! Callers and deadlines are in `PendingRequests` of the session, for all transports. This table holds
+//! the streams of HTTP, which also carry notifications and responses.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

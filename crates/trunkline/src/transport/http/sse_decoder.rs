@@ -3,6 +3,8 @@
 //! Decoder crates buffer whole events. This one limits their bytes while they arrive, keeps the readable
 //! part of a message over the limit, passes data on without a copy, and commits an event ID only with
 //! its event, so that a resumed stream repeats an event that was cut off.
+//!
+//! It does not use `LineBuffer`: a line is only a part of an event, and may end in a lone CR.
 
 use std::mem;
 use std::time::Duration;

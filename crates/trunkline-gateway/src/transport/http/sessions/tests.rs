@@ -66,7 +66,7 @@ async fn idle_session_expires_after_its_last_request() {
 async fn session_with_a_request_in_flight_does_not_expire() {
     let test = TestSessions::new();
     let session = test.open();
-    let request = session.session.begin(&Id::number(1)).unwrap();
+    let request = session.requests.begin(&Id::number(1)).unwrap();
     sleep(IDLE * 5).await;
     drop(request);
     sleep(IDLE.mul_f32(0.9)).await;

@@ -1,9 +1,6 @@
-//! Splits a stream of bytes into lines of limited length.
+//! Splits a stream of bytes into lines of limited length: one message each, over stdio.
 
 use bytes::{Bytes, BytesMut};
-
-use crate::message::Response;
-use crate::transport::truncation::MessageTruncator;
 
 /// Lines up to this size are copied, so that a retained line does not keep its neighbours in
 /// memory; longer ones are split off without a copy.
@@ -16,28 +13,48 @@ const FIRST_READ_BYTES: usize = 8 * 1024;
 /// Capacity for a read in the middle of a line: the size of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Bytes kept of either end of a line that is too long: its ID is near one of them.
-const KEPT_BYTES: usize = 1024;
-
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::transport) enum BufferedLine {
+pub enum BufferedLine<O> {
     /// A whole line, without its line break.
     Whole(Bytes),
     /// A line that exceeds the limit.
-    TooLong(Box<OversizedLine>),
+    TooLong(Box<O>),
 }
 
-/// The rest of a line that exceeds the limit.
+/// Receives the bytes of a line that exceeds the limit, as they arrive.
+pub trait OversizedLine {
+    /// An empty line; `limit` is the limit that it exceeds.
+    fn new(limit: usize) -> Self;
+
+    /// Adds bytes of the line.
+    fn push(&mut self, bytes: &[u8]);
+}
+
+/// Discards the bytes of a line that exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::transport) struct OversizedLine {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    shortener: MessageTruncator,
+pub struct DiscardedLine;
+
+impl OversizedLine for DiscardedLine {
+    fn new(_limit: usize) -> Self {
+        Self
+    }
+
+    fn push(&mut self, _bytes: &[u8]) {}
 }
 
 /// Bytes that were read and not yet returned as lines.
-pub(in crate::transport) struct LineBuffer {
+///
+/// ```
+/// use trunkline::message::{BufferedLine, DiscardedLine, LineBuffer};
+///
+/// let mut lines = LineBuffer::<DiscardedLine>::new(8);
+/// lines.room().extend_from_slice(b"one\nmuch too long\ntw");
+/// assert_eq!(lines.next_line(), Some(BufferedLine::Whole("one".into())));
+/// assert_eq!(lines.next_line(), Some(BufferedLine::TooLong(Box::new(DiscardedLine))));
+/// assert_eq!(lines.next_line(), None, "the last line is not complete");
+/// ```
+pub struct LineBuffer<O> {
     bytes: BytesMut,
     /// Position where the search for a line break continues.
     searched: usize,
@@ -45,16 +62,17 @@ pub(in crate::transport) struct LineBuffer {
     is_large: bool,
     longest: usize,
     /// The line that is being discarded, if any.
-    oversized: Option<OversizedLine>,
+    oversized: Option<O>,
 }
 
-impl LineBuffer {
-    pub(in crate::transport) fn new(longest: usize) -> Self {
+impl<O: OversizedLine> LineBuffer<O> {
+    /// An empty buffer, for lines of up to `longest` bytes.
+    pub fn new(longest: usize) -> Self {
         Self { bytes: BytesMut::new(), searched: 0, is_large: false, longest, oversized: None }
     }
 
     /// Buffer for the next read.
-    pub(in crate::transport) fn room(&mut self) -> &mut BytesMut {
+    pub fn room(&mut self) -> &mut BytesMut {
         if self.bytes.is_empty() && self.oversized.is_none() {
             self.bytes.reserve(FIRST_READ_BYTES);
         } else {
@@ -64,8 +82,8 @@ impl LineBuffer {
         &mut self.bytes
     }
 
-    /// The next complete line.
-    pub(in crate::transport) fn next_line(&mut self) -> Option<BufferedLine> {
+    /// The next complete line that is not empty.
+    pub fn next_line(&mut self) -> Option<BufferedLine<O>> {
         loop {
             let found = memchr::memchr(b'\n', &self.bytes[self.searched..]);
             let Some(length) = found.map(|at| self.searched + at) else {
@@ -84,7 +102,7 @@ impl LineBuffer {
     }
 
     /// The bytes after the last line break, once the stream has ended.
-    pub(in crate::transport) fn last_line(&mut self) -> Option<BufferedLine> {
+    pub fn last_line(&mut self) -> Option<BufferedLine<O>> {
         if self.bytes.is_empty() && self.oversized.is_none() {
             return None;
         }
@@ -92,16 +110,16 @@ impl LineBuffer {
         self.next_line()
     }
 
-    fn take(&mut self, length: usize) -> Option<BufferedLine> {
+    fn take(&mut self, length: usize) -> Option<BufferedLine<O>> {
         self.searched = 0;
         if let Some(mut oversized) = self.oversized.take() {
-            oversized.add(&self.bytes[..length]);
+            oversized.push(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
             return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
         if length > self.longest {
-            let mut oversized = OversizedLine::new(self.longest);
-            oversized.add(&self.bytes[..length]);
+            let mut oversized = O::new(self.longest);
+            oversized.push(&self.bytes[..length]);
             advance(&mut self.bytes, length + 1);
             return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
@@ -121,8 +139,8 @@ impl LineBuffer {
     /// Discards the bytes of a line that already exceeds the limit.
     fn shed(&mut self) {
         if self.bytes.len() > self.longest || self.oversized.is_some() {
-            let oversized = self.oversized.get_or_insert_with(|| OversizedLine::new(self.longest));
-            oversized.add(&self.bytes);
+            let oversized = self.oversized.get_or_insert_with(|| O::new(self.longest));
+            oversized.push(&self.bytes);
             self.bytes.clear();
             self.searched = 0;
         }
@@ -138,55 +156,19 @@ fn advance(bytes: &mut BytesMut, count: usize) {
     bytes::Buf::advance(bytes, count);
 }
 
-impl OversizedLine {
-    fn new(budget: usize) -> Self {
-        let shortener = MessageTruncator::new(budget);
-        Self { head: Vec::new(), tail: Vec::new(), shortener }
-    }
-
-    /// The response in the line, with a truncated result, if it is one.
-    pub(in crate::transport) fn answer(self) -> Option<Response> {
-        self.shortener.finish()?.answer()
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        self.shortener.push(bytes);
-        let room = KEPT_BYTES.saturating_sub(self.head.len()).min(bytes.len());
-        self.head.extend_from_slice(&bytes[..room]);
-        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT_BYTES)..]);
-        let excess = self.tail.len().saturating_sub(KEPT_BYTES);
-        self.tail.drain(..excess);
-    }
-
-    /// The ID of the request that the line responds to, as far as it can be determined: a numeric
-    /// ID before the payload, or after it.
-    pub(in crate::transport) fn id(&self) -> Option<u64> {
-        const KEY: &[u8] = b"\"id\":";
-        let number = |text: &[u8]| {
-            let text = text.trim_ascii_start();
-            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
-        };
-        let payload = memchr::memmem::find(&self.head, b"\"result\"").unwrap_or(self.head.len());
-        let before = memchr::memmem::find(&self.head[..payload], KEY);
-        if let Some(at) = before {
-            return number(&self.head[at + KEY.len()..]);
-        }
-        let after = memchr::memmem::rfind(&self.tail, KEY)?;
-        number(&self.tail[after + KEY.len()..])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fed(buffer: &mut LineBuffer, bytes: &[u8]) -> Vec<BufferedLine> {
+    fn fed(
+        buffer: &mut LineBuffer<DiscardedLine>,
+        bytes: &[u8],
+    ) -> Vec<BufferedLine<DiscardedLine>> {
         buffer.room().extend_from_slice(bytes);
         std::iter::from_fn(|| buffer.next_line()).collect()
     }
 
-    fn whole(text: &str) -> BufferedLine {
+    fn whole(text: &str) -> BufferedLine<DiscardedLine> {
         BufferedLine::Whole(Bytes::copy_from_slice(text.as_bytes()))
     }
 
@@ -215,31 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_thrown_away_and_the_next_one_is_not() {
+    fn a_line_that_is_too_long_is_discarded_and_the_next_one_is_not() {
         let mut buffer = LineBuffer::new(1000);
         let mut lines = Vec::new();
-        lines.extend(fed(&mut buffer, br#"{"jsonrpc":"2.0","id":17,"result":""#));
         for _ in 0..100 {
             lines.extend(fed(&mut buffer, &[b'x'; 500]));
             assert!(buffer.bytes.len() <= 1500);
         }
-        lines.extend(fed(&mut buffer, b"\"}\nnext\n"));
-        let [BufferedLine::TooLong(oversized), next] = &lines[..] else { panic!("{lines:?}") };
-        assert_eq!(oversized.id(), Some(17));
-        assert_eq!(*next, whole("next"));
-    }
-
-    #[test]
-    fn the_id_of_a_long_line_is_found_at_either_end_and_not_inside() {
-        let oversized = |text: &str| {
-            let mut buffer = LineBuffer::new(10);
-            match fed(&mut buffer, format!("{text}\n").as_bytes()).pop() {
-                Some(BufferedLine::TooLong(oversized)) => oversized.id(),
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(oversized(r#"{"id": 3 ,"result":{"id":9}}"#), Some(3));
-        assert_eq!(oversized(r#"{"result":{"x":"yyyyyyyyyyyy"},"id":4}"#), Some(4));
-        assert_eq!(oversized(r#"{"method":"notifications/x","params":{}}"#), None);
+        lines.extend(fed(&mut buffer, b"x\nnext\n"));
+        assert_eq!(lines, [BufferedLine::TooLong(Box::new(DiscardedLine)), whole("next")]);
     }
 }

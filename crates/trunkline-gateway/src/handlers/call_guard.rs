@@ -1,4 +1,6 @@
-//! Registers calls in flight, to route server requests and notifications to them.
+//! Registers calls in flight by their server, to route server requests and notifications to them.
+//!
+//! Cancellation needs them by the ID of the client's request, as `InFlightRequests` has them.
 
 use std::sync::Arc;
 
