@@ -51,10 +51,16 @@ impl Speaking {
         input.write_all(b"\n").unwrap();
     }
 
+    /// The next message except list changes, which may come at any time while servers start.
     fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");
-        serde_json::from_str(&line).unwrap()
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if !message["method"].as_str().is_some_and(|it| it.ends_with("/list_changed")) {
+                return message;
+            }
+        }
     }
 
     fn ask(&mut self, line: &str) -> Value {

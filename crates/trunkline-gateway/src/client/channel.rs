@@ -159,13 +159,13 @@ pub(crate) struct ClientChannel {
     outlet: OutboundChannel,
     /// The pending server requests, if the client can receive any.
     server_requests: Option<Arc<ServerRequests>>,
-    last_words: CancelParams,
+    cancel_params: CancelParams,
 }
 
 impl ClientChannel {
     /// A channel for notifications only.
     pub(crate) fn new(outlet: OutboundChannel) -> Self {
-        Self { outlet, server_requests: None, last_words: CancelParams::default() }
+        Self { outlet, server_requests: None, cancel_params: CancelParams::default() }
     }
 
     /// Allows server requests on this channel too.
@@ -174,13 +174,13 @@ impl ClientChannel {
     }
 
     /// Adds the parameters of the client's cancellation of the request.
-    pub(crate) fn with_cancel_params(self, last_words: CancelParams) -> Self {
-        Self { last_words, ..self }
+    pub(crate) fn with_cancel_params(self, cancel_params: CancelParams) -> Self {
+        Self { cancel_params, ..self }
     }
 
     /// The parameters of the client's cancellation of the request.
     pub(crate) fn cancel_params(&self) -> Option<Raw> {
-        self.last_words.0.get().cloned()
+        self.cancel_params.0.get().cloned()
     }
 
     /// Sends a notification. Never waits: a client that reads too slowly misses it.

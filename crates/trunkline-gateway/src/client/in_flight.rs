@@ -31,7 +31,7 @@ struct RequestTable {
 #[derive(Clone, Default)]
 struct CancelHandle {
     cancelled: Arc<Notify>,
-    last_words: CancelParams,
+    cancel_params: CancelParams,
 }
 
 /// A request in flight. Dropping it removes it from the table.
@@ -59,7 +59,7 @@ impl InFlightRequests {
         let mut table = self.lock();
         if let Some(cancelling) = table.running.remove(id) {
             table.ended = Some(Instant::now());
-            cancelling.last_words.send(params);
+            cancelling.cancel_params.send(params);
             cancelling.cancelled.notify_one();
         }
     }
@@ -87,7 +87,7 @@ impl InFlightRequests {
 impl InFlightRequest {
     /// Parameters of the client's `notifications/cancelled`.
     pub(crate) fn cancel_params(&self) -> CancelParams {
-        self.cancelling.last_words.clone()
+        self.cancelling.cancel_params.clone()
     }
 
     /// Runs the handler until the client cancels the request; `None` then. The request stays

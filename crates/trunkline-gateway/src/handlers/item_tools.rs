@@ -9,6 +9,7 @@ use trunkline::meta::{ItemListArguments, ItemRequest, ItemTool, MetaTool};
 use trunkline::name::uri_without_credentials;
 
 use super::gateway::Gateway;
+use super::parking::own_state;
 use super::request_log;
 use crate::client::caller::Caller;
 use crate::request::errors::{handler_panicked, invalid};
@@ -44,7 +45,10 @@ impl Gateway {
         incoming: IncomingRequest,
     ) -> RpcResult {
         let is_ambiguous = incoming.params.get_unique("name").is_err();
-        if is_ambiguous || !self.view(&caller)?.surface().has_item_tool(tool) {
+        // After a reload without the tool, a parked call still goes on; its state is checked then.
+        let is_parked = incoming.state.as_ref().is_some_and(|state| own_state(state).is_some());
+        let is_known = is_parked || self.view(&caller)?.surface().has_item_tool(tool);
+        if is_ambiguous || !is_known {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
         let arguments = incoming.params.get_unique("arguments");

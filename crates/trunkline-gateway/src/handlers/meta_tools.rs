@@ -1,6 +1,7 @@
 //! Calls of meta tools: search, description and servers are answered here; a call of another tool
 //! becomes that call, with the rules, progress, cancellation and input requests of a direct one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trunkline::catalog::Entry;
@@ -12,6 +13,7 @@ use trunkline::principal::{ClientId, Principal};
 use trunkline::view::View;
 
 use super::gateway::Gateway;
+use super::parking::own_state;
 use super::request_log;
 use crate::client::caller::Caller;
 use crate::client::shown_tools::ShownDefinition;
@@ -19,13 +21,6 @@ use crate::request::errors::{handler_panicked, invalid};
 use crate::request::incoming::IncomingRequest;
 use crate::request::response::RpcResult;
 use crate::request::translate;
-
-/// Whether a request continues a call that was made in meta mode, before a reload to direct mode.
-/// The rules are those of a direct call of the same tool.
-fn is_continued(view: &View, tool: MetaTool, incoming: &IncomingRequest) -> bool {
-    let is_free = || view.route(ItemKind::Tool, tool.name()).is_err();
-    tool == MetaTool::Call && incoming.state.is_some() && is_free()
-}
 
 impl Gateway {
     /// Handles a call that names a meta tool. If the caller has none, a server may have a tool of
@@ -37,7 +32,8 @@ impl Gateway {
         incoming: IncomingRequest,
     ) -> RpcResult {
         let view = self.view(&caller)?;
-        let is_meta = view.meta_tool(tool.name()).is_some() || is_continued(&view, tool, &incoming);
+        let is_meta = view.meta_tool(tool.name()).is_some()
+            || tool == MetaTool::Call && self.is_continued(&caller, &view, &incoming);
         if !is_meta || incoming.params.get_unique("name").is_err() {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
@@ -53,6 +49,25 @@ impl Gateway {
         }
         let result = self.answer_meta_tool(&caller, tool, &arguments).await?;
         Ok(translate::result(caller.era(), RelayMethod::Call, &result))
+    }
+
+    /// Whether a request continues a call that was made in meta mode, before a reload to direct
+    /// mode: its state is one of this gateway, which is checked when the call is resumed, or a meta
+    /// tool has shown the tool. The rules are those of a direct call of the same tool.
+    fn is_continued(&self, caller: &Caller, view: &View, incoming: &IncomingRequest) -> bool {
+        let Some(state) = &incoming.state else { return false };
+        let is_free = view.route(ItemKind::Tool, MetaTool::Call.name()).is_err();
+        is_free && (own_state(state).is_some() || self.has_shown_target(caller, incoming))
+    }
+
+    fn has_shown_target(&self, caller: &Caller, incoming: &IncomingRequest) -> bool {
+        let arguments = incoming.params.get_unique("arguments").ok().flatten();
+        let call = arguments.and_then(|arguments| CallArguments::read(&arguments).ok());
+        let (client, owner) = shown_owner(caller);
+        call.and_then(|call| call.name.as_str().map(Cow::into_owned)).is_some_and(|name| {
+            let shown = self.shown_tools.of((&client, &owner), &name);
+            !matches!(shown, ShownDefinition::Unknown)
+        })
     }
 
     async fn answer_meta_tool(

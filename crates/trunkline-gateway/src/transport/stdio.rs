@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline::host::Host;
-use trunkline::message::{Message, Notification, Raw, RpcError};
+use trunkline::message::{Message, Notification, Raw, Request, RpcError};
 use trunkline::principal::{ClientId, Principal, RequestPath};
 
 use super::limiter::ConcurrencyLimit;
@@ -35,6 +35,9 @@ use crate::request::errors::{
 use crate::request::incoming::{ClientProfile, IncomingRequest, claims_modern};
 use crate::request::response::{ResponseLine, RpcResult, response};
 use crate::request::{malformed, panics};
+
+/// Time in which a client with too many pending requests has to read their responses.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for pending requests after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -81,6 +84,7 @@ where
         bytes: ByteBudget::new(MAX_REQUEST_BYTES, MAX_REQUEST_BYTES),
         closed: watch::Sender::new(false),
         is_writing: Arc::clone(&is_writing),
+        is_reading: true,
     };
     tokio::select! {
         read = peer.read(LineReader::new(reader, limits.message_bytes)) => read,
@@ -141,6 +145,8 @@ struct StdioClient {
     closed: watch::Sender<bool>,
     /// Whether a message is being written.
     is_writing: Arc<AtomicBool>,
+    /// Whether the client has read messages since the last timeout.
+    is_reading: bool,
 }
 
 impl StdioClient {
@@ -154,7 +160,7 @@ impl StdioClient {
                     None => break,
                     Some(InputLine::TooLong) => {
                         let error = too_long(Limits::default().message_bytes);
-                        self.send(error_message(None, &error));
+                        self.send(error_message(None, &error)).await;
                     }
                     Some(InputLine::Message(message)) => self.receive(&message).await,
                 },
@@ -174,13 +180,18 @@ impl StdioClient {
         Ok(())
     }
 
-    /// Sends a message without blocking the reader: a client that does not read may still close its
-    /// side. It is dropped if too many messages wait.
-    fn send(&mut self, message: Bytes) {
-        let Err(message) = self.outlet.offer(message.into()) else { return };
+    /// Sends a message. If too many wait, a client that reads gets this one a little later; one that
+    /// has not read for a while gets it no more, because it may still close its side.
+    async fn send(&mut self, message: Bytes) {
+        let Err(message) = self.outlet.offer(message.into()) else {
+            self.is_reading = true;
+            return;
+        };
+        let outlet = self.outlet.clone();
         if self.requests.len() < MAX_REQUESTS {
-            let outlet = self.outlet.clone();
             self.requests.spawn(async move { outlet.send(message).await });
+        } else if self.is_reading {
+            self.is_reading = timeout(UNREAD_TIMEOUT, outlet.send(message)).await.is_ok();
         }
     }
 
@@ -189,10 +200,9 @@ impl StdioClient {
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
                 let held = self.bytes.take(&self.identity.principal, message.len());
-                if panics::result_of(|| self.on_request(IncomingRequest::of(request), held))
-                    .is_none()
-                {
-                    self.send(response(&id, Err(handler_panicked())));
+                let begun = panics::result_of(|| self.on_request(request, held));
+                if let Err(error) = begun.unwrap_or_else(|| Err(handler_panicked())) {
+                    self.send(response(&id, Err(error))).await;
                 }
             }
             Ok(Message::Notification(notification)) => {
@@ -206,7 +216,7 @@ impl StdioClient {
             }
             Err(malformed) => {
                 let (id, error) = malformed::parse_error(message, malformed);
-                self.send(error_message(id.as_ref(), &error));
+                self.send(error_message(id.as_ref(), &error)).await;
             }
         }
     }
@@ -221,17 +231,13 @@ impl StdioClient {
         self.in_flight.cancel(&id, notification.params.as_ref());
     }
 
-    fn on_request(&mut self, incoming: IncomingRequest, held: Reservation) {
-        let id = incoming.id.clone();
-        let Some(running) = self.in_flight.begin(&id) else {
-            return self.send(response(&id, Err(duplicate_id())));
-        };
-        let caller = match self.caller(&incoming, running.cancel_params()) {
-            Ok(caller) => caller,
-            Err(error) => return self.send(response(&id, Err(error))),
-        };
+    /// Starts a request, unless it cannot be handled.
+    fn on_request(&mut self, request: Request, held: Reservation) -> Result<(), RpcError> {
+        let (id, incoming) = (request.id.clone(), IncomingRequest::of(request));
+        let running = self.in_flight.begin(&id).ok_or_else(duplicate_id)?;
+        let caller = self.caller(&incoming, running.cancel_params())?;
         if self.requests.len() >= MAX_REQUESTS {
-            return self.send(response(&id, Err(too_many_requests(MAX_REQUESTS))));
+            return Err(too_many_requests(MAX_REQUESTS));
         }
         let (outlet, written) = (self.outlet.clone(), id.clone());
         let request = running.run(self.handle(caller, incoming, held));
@@ -241,6 +247,7 @@ impl StdioClient {
                 outlet.send(response(&written, Err(handler_panicked())).into()).await;
             }
         }));
+        Ok(())
     }
 
     /// Handles a request and sends its response.
@@ -271,10 +278,10 @@ impl StdioClient {
     fn caller(
         &mut self,
         incoming: &IncomingRequest,
-        last_words: CancelParams,
+        cancel_params: CancelParams,
     ) -> Result<Caller, RpcError> {
         let channel = ClientChannel::new(OutboundChannel::Stream(self.outlet.clone()))
-            .with_cancel_params(last_words);
+            .with_cancel_params(cancel_params);
         if claims_modern(incoming) {
             let client = ClientProfile::of_request(&incoming.meta)?;
             require_modern(&client.version)?;

@@ -1,7 +1,9 @@
 //! The gateway over a pair of streams, with misbehaving clients.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use trunkline_testkit::peers;
 
@@ -284,4 +286,33 @@ async fn modern_stdio_client_gets_input_requests_in_every_call() {
         assert_eq!(text(&piped.answer().await), "Ada");
     }
     piped.end().await;
+}
+
+/// Regression: errors of requests above the limit were dropped when too many responses waited, even
+/// if the client read them.
+#[tokio::test]
+async fn every_request_above_the_limit_gets_an_error() {
+    const REQUESTS: usize = 6000;
+    const LIMIT: usize = 4096;
+    let StdioTestClient { stream, hosted, serving } = StdioTestClient::new("legacy").await;
+    let (reader, mut writer) = tokio::io::split(stream.into_inner());
+    let writing = tokio::spawn(async move {
+        let calls = (0..REQUESTS).map(|number| {
+            call(true, &number.to_string(), "hang", &json!({ "token": "all" })) + "\n"
+        });
+        writer.write_all(calls.collect::<String>().as_bytes()).await.unwrap();
+        writer
+    });
+    let mut lines = tokio::io::BufReader::new(reader).lines();
+    let mut refused = HashSet::new();
+    while refused.len() < REQUESTS - LIMIT {
+        let line = timeout(LONGEST, lines.next_line()).await.expect("an error in time").unwrap();
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if message["error"].is_object() {
+            refused.insert(message["id"].to_string());
+        }
+    }
+    drop((lines, writing.await.unwrap()));
+    timeout(LONGEST, serving).await.expect("it ends").unwrap().unwrap();
+    hosted.end().await;
 }

@@ -186,6 +186,7 @@ async fn parked_call_goes_on_after_a_reload_to_direct_mode() {
         let hosted = TestGateway::of(config("meta", generation)).await;
         let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
         let arguments = json!({ "name": "ask", "arguments": {} });
+        asker.call("trunkline_describe", json!({ "names": ["ask"] })).await;
         let asked = asker.call("trunkline_call", arguments.clone()).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
         hosted.host.reload(config("direct", generation), BTreeMap::new()).await;
@@ -195,9 +196,14 @@ async fn parked_call_goes_on_after_a_reload_to_direct_mode() {
         let mut again = json!({ "name": "trunkline_call", "arguments": arguments,
             "inputResponses": { key: input }, "requestState": asked["result"]["requestState"] });
         assert_eq!(text(&asker.ask("tools/call", again.clone()).await), "Ann", "{generation}");
-        // Without the state it is a call of a tool that does not exist.
+        // Without the state it is a call of a tool that does not exist, also for a client that made
+        // the state up.
         again.as_object_mut().unwrap().remove("requestState");
-        let answer = asker.ask("tools/call", again).await;
+        let answer = asker.ask("tools/call", again.clone()).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+        again["requestState"] = "junk".into();
+        let answer = other.ask("tools/call", again).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         hosted.end().await;
     }

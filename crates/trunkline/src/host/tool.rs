@@ -183,6 +183,9 @@ impl Tool {
     }
 
     async fn run(&self, arguments: Raw, options: CallOptions<'_>) -> Result<Outcome, CallError> {
+        if self.entry().is_none() {
+            self.caller.require_own_tool(self.name())?;
+        }
         let (tool, arguments) = self.target_within(arguments, options.time_left()).await?;
         let HostCaller { host, view, .. } = &tool.caller;
         match &tool.source {
@@ -246,6 +249,18 @@ impl HostCaller {
     /// started, and one that is being restarted is waited for.
     pub fn call_tool(&self, name: &str, arguments: impl Into<Arguments>) -> ToolCall<'static> {
         ToolCall::by_name(self.clone(), name, arguments.into())
+    }
+
+    /// Fails if a reload has taken a tool of the host itself away.
+    fn require_own_tool(&self, name: &str) -> Result<(), CallError> {
+        let view = Arc::new(self.view()?);
+        if ToolSource::of_host(&view, name).is_some() {
+            return Ok(());
+        }
+        Err(match view.route(ItemKind::Tool, name) {
+            Ok(entry) => CallError::changed_since_described(entry),
+            Err(none) => self.host.judged(none.into()),
+        })
     }
 
     fn server_tool(&self, view: &Arc<View>, name: &str, path: CallPath) -> Result<Tool, CallError> {

@@ -3,8 +3,9 @@
 use bytes::{Bytes, BytesMut};
 
 /// Lines up to this size are copied, so that a retained line does not keep its neighbours in
-/// memory; longer ones are split off without a copy.
-const COPIED_BYTES: usize = 8 * 1024;
+/// memory. Longer ones are split off without a copy, unless they are a small part of their
+/// allocation.
+const COPIED_BYTES: usize = READ_BYTES;
 
 /// Capacity for a read while the buffer is empty. It holds many small responses, and is the memory
 /// cost of an idle server.
@@ -56,26 +57,34 @@ impl OversizedLine for DiscardedLine {
 /// ```
 pub struct LineBuffer<O> {
     bytes: BytesMut,
+    /// Bytes of the same allocation before these, which were returned already.
+    returned: usize,
     /// Position where the search for a line break continues.
     searched: usize,
     /// Whether the buffer grew beyond the capacity for an idle server.
     is_large: bool,
     longest: usize,
-    /// The line that is being discarded, if any.
+    /// The line that exceeds the limit and has not ended, if any.
     oversized: Option<O>,
 }
 
 impl<O: OversizedLine> LineBuffer<O> {
     /// An empty buffer, for lines of up to `longest` bytes.
     pub fn new(longest: usize) -> Self {
-        Self { bytes: BytesMut::new(), searched: 0, is_large: false, longest, oversized: None }
+        let bytes = BytesMut::new();
+        Self { bytes, returned: 0, searched: 0, is_large: false, longest, oversized: None }
     }
 
     /// Buffer for the next read.
     pub fn room(&mut self) -> &mut BytesMut {
         if self.bytes.is_empty() && self.oversized.is_none() {
+            // The allocation is small: a large one is freed when it is empty.
+            self.returned = 0;
             self.bytes.reserve(FIRST_READ_BYTES);
         } else {
+            if self.returned > 0 {
+                self.renew();
+            }
             self.is_large = true;
             self.bytes.reserve(READ_BYTES);
         }
@@ -88,7 +97,7 @@ impl<O: OversizedLine> LineBuffer<O> {
             let found = memchr::memchr(b'\n', &self.bytes[self.searched..]);
             let Some(length) = found.map(|at| self.searched + at) else {
                 self.searched = self.bytes.len();
-                self.shed();
+                self.release();
                 return None;
             };
             let line = self.take(length);
@@ -114,30 +123,49 @@ impl<O: OversizedLine> LineBuffer<O> {
         self.searched = 0;
         if let Some(mut oversized) = self.oversized.take() {
             oversized.push(&self.bytes[..length]);
-            advance(&mut self.bytes, length + 1);
+            self.advance(length + 1);
             return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
         if length > self.longest {
             let mut oversized = O::new(self.longest);
             oversized.push(&self.bytes[..length]);
-            advance(&mut self.bytes, length + 1);
+            self.advance(length + 1);
             return Some(BufferedLine::TooLong(Box::new(oversized)));
         }
         let content = self.bytes[..length].strip_suffix(b"\r").unwrap_or(&self.bytes[..length]);
-        if content.len() <= COPIED_BYTES {
+        if content.len() <= COPIED_BYTES || !self.is_most_of_allocation(content.len()) {
             let line = Bytes::copy_from_slice(content);
-            advance(&mut self.bytes, length + 1);
+            self.advance(length + 1);
             return Some(BufferedLine::Whole(line));
         }
         let kept = content.len();
         self.is_large = true;
         let mut line = self.bytes.split_to(length + 1);
         line.truncate(kept);
+        // The next line would keep this one in memory.
+        self.renew();
         Some(BufferedLine::Whole(line.freeze()))
     }
 
-    /// Discards the bytes of a line that already exceeds the limit.
-    fn shed(&mut self) {
+    /// Whether a line is so large a part of the allocation that it may keep all of it in memory: the
+    /// limits of pending messages count the length of lines. Growing doubles an allocation.
+    fn is_most_of_allocation(&self, length: usize) -> bool {
+        self.returned + self.bytes.capacity() <= 2 * (length + READ_BYTES)
+    }
+
+    /// Moves the rest to an allocation of its own.
+    fn renew(&mut self) {
+        self.bytes = BytesMut::from(&self.bytes[..]);
+        self.returned = 0;
+    }
+
+    fn advance(&mut self, count: usize) {
+        bytes::Buf::advance(&mut self.bytes, count);
+        self.returned += count;
+    }
+
+    /// Passes on the bytes of a line that already exceeds the limit, and frees memory.
+    fn release(&mut self) {
         if self.bytes.len() > self.longest || self.oversized.is_some() {
             let oversized = self.oversized.get_or_insert_with(|| O::new(self.longest));
             oversized.push(&self.bytes);
@@ -147,13 +175,10 @@ impl<O: OversizedLine> LineBuffer<O> {
         // Frees a buffer that grew for one long line.
         if self.bytes.is_empty() && self.is_large {
             self.bytes = BytesMut::new();
+            self.returned = 0;
             self.is_large = false;
         }
     }
-}
-
-fn advance(bytes: &mut BytesMut, count: usize) {
-    bytes::Buf::advance(bytes, count);
 }
 
 #[cfg(test)]
@@ -194,6 +219,48 @@ mod tests {
         assert_eq!(lines, [whole(&long)]);
         drop(lines);
         assert!(buffer.room().capacity() <= 2 * FIRST_READ_BYTES);
+    }
+
+    /// The limits of pending messages count the length of lines, not of allocations.
+    #[test]
+    fn retained_line_keeps_no_longer_line_in_memory() {
+        const LONG: usize = 4 * 1024 * 1024;
+        let large = "y".repeat(2 * COPIED_BYTES);
+        for short in ["x".repeat(9 * 1024), "x".repeat(COPIED_BYTES + 1)] {
+            let mut buffer = LineBuffer::new(LONG);
+            let text = format!("{}\n{large}\n{short}\n{short}\n", "z".repeat(LONG));
+            for line in fed(&mut buffer, text.as_bytes()) {
+                let BufferedLine::Whole(line) = line else { panic!("a whole line") };
+                let length = line.len();
+                // A unique line is converted without a copy, and shows its allocation.
+                let allocated = line.try_into_mut().map_or(usize::MAX, |line| line.capacity());
+                assert!(allocated <= 4 * length, "{length} bytes keep {allocated}");
+            }
+        }
+    }
+
+    /// However small the parts of the allocation become.
+    #[test]
+    fn lines_of_half_the_rest_keep_little_in_memory() {
+        let mut buffer = LineBuffer::<DiscardedLine>::new(64 * 1024 * 1024);
+        let lengths = std::iter::successors(Some(16 * 1024 * 1024), |length| Some(length / 2));
+        let lengths: Vec<usize> = lengths.take_while(|length| *length > 1024).collect();
+        let mut text = Vec::new();
+        for length in &lengths {
+            text.extend(std::iter::repeat_n(b'x', *length));
+            text.push(b'\n');
+        }
+        buffer.room().extend_from_slice(&text);
+        let mut kept = Vec::new();
+        while let Some(BufferedLine::Whole(line)) = buffer.next_line() {
+            kept.push(line);
+        }
+        assert_eq!(kept.iter().map(Bytes::len).collect::<Vec<_>>(), lengths);
+        drop(buffer);
+        let smallest = kept.pop().unwrap();
+        drop(kept);
+        let allocated = smallest.try_into_mut().map_or(usize::MAX, |line| line.capacity());
+        assert!(allocated < COPIED_BYTES, "{allocated}");
     }
 
     #[test]

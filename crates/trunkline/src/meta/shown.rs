@@ -59,7 +59,8 @@ impl ShownToolSet {
     /// Records shown tools. Returns whether all others were forgotten to make room.
     #[must_use = "forgotten tools do not count as never shown"]
     pub fn record(&mut self, shown: Vec<(String, ShownTool)>) -> bool {
-        let is_full = self.tools.len() + shown.len() > MAX_SHOWN_TOOLS;
+        let is_new = |(name, _): &&(String, ShownTool)| !self.tools.contains_key(name.as_str());
+        let is_full = self.tools.len() + shown.iter().filter(is_new).count() > MAX_SHOWN_TOOLS;
         if is_full {
             self.tools.clear();
         }

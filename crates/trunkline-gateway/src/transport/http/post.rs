@@ -190,7 +190,7 @@ async fn open(
     answer
 }
 
-fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelParams) -> Caller {
+fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, cancel_params: CancelParams) -> Caller {
     let session = &session.session;
     Caller {
         client: Arc::clone(&session.client),
@@ -198,7 +198,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, last_words: CancelPar
         level: Some(session.level()),
         channel: ClientChannel::new(OutboundChannel::Request(outlet))
             .with_server_requests(Arc::clone(&session.server_requests))
-            .with_cancel_params(last_words),
+            .with_cancel_params(cancel_params),
         session: Some(Arc::clone(session)),
         admission: Lease::Request,
         path: RequestPath::default(),

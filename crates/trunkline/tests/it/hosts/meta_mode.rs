@@ -174,6 +174,30 @@ async fn bundles_and_budget_decide_which_tools_are_direct() {
     within(host.shutdown()).await;
 }
 
+/// TOOL-5: a tool of the host itself is checked with every call, as those of servers are.
+#[tokio::test]
+async fn tool_of_the_host_is_refused_after_a_reload_without_it() {
+    let folder = Folder::new();
+    define(&folder, "");
+    let config = |more: Value| {
+        let mut config = json!({ "mcpServers": { "notes": notes(&folder) } });
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        config
+    };
+    let host = host_with(&config(json!({ "mode": "meta", "resourcesAsTools": true })), &[]);
+    let owner = host.owner();
+    let held = ["trunkline_search", "trunkline_call", "trunkline_list_resources"];
+    let held = held.map(|name| owner.tool(name).unwrap());
+    within(host.reload(configuration(&config(json!({}))), Default::default())).await;
+    for tool in held {
+        let call = tool.call(json!({ "queries": ["find"], "name": "notes_find" }));
+        let refused = within(call.into_future()).await.unwrap_err();
+        assert_eq!(refused.to_string(), format!("there is no tool `{}`", tool.name()));
+    }
+    assert_eq!(calls(&folder), 0);
+    within(host.shutdown()).await;
+}
+
 /// CALL-3: a call is refused if the part of the definition that was shown has changed.
 #[tokio::test]
 async fn changed_tool_is_not_called_before_it_is_shown_again() {
