@@ -22,14 +22,13 @@ use crate::request::translate;
 
 /// Whether a request continues a call that was made in meta mode, before a reload to direct mode.
 /// The rules are those of a direct call of the same tool.
-fn is_continued(view: &View, tool: MetaTool, incoming: &IncomingRequest) -> bool {
-    let is_free = || view.route(ItemKind::Tool, tool.name()).is_err();
-    tool == MetaTool::Call && incoming.state.is_some() && is_free()
+fn is_continued(tool: MetaTool, incoming: &IncomingRequest) -> bool {
+    tool == MetaTool::Call && incoming.state.is_some()
 }
 
 impl Gateway {
-    /// Handles a call that names a meta tool. If the caller has none, a server may have a tool of
-    /// that name; if the name is written twice, the call is refused as any other.
+    /// Handles a call that names a meta tool. If the caller has none, the tool is unknown; if the
+    /// name is written twice, the call is refused as any other.
     pub(crate) async fn call_meta_tool(
         self: &Arc<Self>,
         caller: Caller,
@@ -37,7 +36,7 @@ impl Gateway {
         incoming: IncomingRequest,
     ) -> RpcResult {
         let view = self.view(&caller)?;
-        let is_meta = view.meta_tool(tool.name()).is_some() || is_continued(&view, tool, &incoming);
+        let is_meta = view.meta_tool(tool.name()).is_some() || is_continued(tool, &incoming);
         if !is_meta || incoming.params.get_unique("name").is_err() {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
