@@ -207,8 +207,8 @@ impl Route<'_> {
         };
         let handler = RouteHandler { inner: options.handler, route: self };
         let mut round_trips = RoundTrips::begin(&self.connection, ask, &handler);
-        let mut looks_in_vain = 0;
-        while looks_in_vain < MAX_LOOKS {
+        let mut failed_lookups = 0;
+        while failed_lookups < MAX_LOOKS {
             // The request fails as stale if the revision changes before it is sent.
             let edition = self.connection.tools_revision();
             if has_waited {
@@ -223,7 +223,7 @@ impl Route<'_> {
                 }
                 Ok(RoundOutcome::Another) => {}
                 Err(RequestError::Failed(error)) if error.kind() == ErrorKind::Stale => {
-                    looks_in_vain += 1;
+                    failed_lookups += 1;
                 }
                 Err(error) => return self.outcome(kind, Err(error), options).await,
             }

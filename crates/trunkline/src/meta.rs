@@ -27,3 +27,16 @@ pub use item_tools::ItemTool;
 pub use shown::{MAX_SHOWN_TOOLS, ShownTool, ShownToolSet};
 pub use signature::{search_line, signature};
 pub use surface::{Surface, estimated_tokens};
+
+#[cfg(test)]
+mod tests {
+    use super::{ItemTool, MetaTool};
+    use crate::name::HOST_TOOL_NAMES;
+
+    #[test]
+    fn names_of_all_tools_of_the_host_are_reserved() {
+        let meta = MetaTool::ALL.into_iter().map(MetaTool::name);
+        let names: Vec<_> = meta.chain(ItemTool::ALL.into_iter().map(ItemTool::name)).collect();
+        assert_eq!(names, HOST_TOOL_NAMES);
+    }
+}

@@ -30,6 +30,20 @@ pub use uri::{
 /// pasted file cannot fill a screen with every message about it.
 pub const MAX_NAME_BYTES: usize = 256;
 
+/// Names of the tools of the host itself: those of meta mode, and those for resources and prompts.
+/// No item of a server gets one of them, in any mode: a client that was shown a tool of the host
+/// would otherwise call a server by its name after the mode has changed.
+pub const HOST_TOOL_NAMES: [&str; 8] = [
+    "trunkline_search",
+    "trunkline_describe",
+    "trunkline_call",
+    "trunkline_servers",
+    "trunkline_list_resources",
+    "trunkline_read_resource",
+    "trunkline_list_prompts",
+    "trunkline_get_prompt",
+];
+
 /// The reason why a string is not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidName {

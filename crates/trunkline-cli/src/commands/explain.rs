@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::config::escape_control;
 use trunkline::error::Error;
-use trunkline::name::ServerName;
+use trunkline::name::{HOST_TOOL_NAMES, ServerName};
 use trunkline::policy::{RuleResult, Verdict};
 use trunkline::view::View;
 
@@ -26,6 +26,9 @@ use crate::settings::{Settings, Verbosity};
 
 /// A substring of every URI and of no exposed name.
 const ADDRESS_SIGN: &str = "://";
+
+/// The hint for a name in [`HOST_TOOL_NAMES`].
+const OF_HOST: &str = "the name is reserved for a tool of Trunkline itself";
 
 /// Suggestions for a name that does not exist.
 const MAX_SUGGESTIONS: usize = 3;
@@ -171,8 +174,9 @@ fn nothing(
         message += &format!("; did you mean `{}`?", alike.join("` or `"));
     }
     let failure = Failure::new(FailureKind::Unknown, message).suggesting(alike);
-    match search.hidden_reason() {
-        Some(reason) => failure.with_hint(reason),
+    let of_host = HOST_TOOL_NAMES.contains(&search.name).then(|| OF_HOST.to_owned());
+    match of_host.or_else(|| search.hidden_reason()) {
+        Some(hint) => failure.with_hint(hint),
         None => failure,
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(
     if loaded.origins.is_empty() && !loaded.has_errors(false) {
         terminal.tell(NOTHING_FOUND);
     }
-    let door = ServeCommand {
+    let command = ServeCommand {
         arguments,
         settings,
         tokens: tokens.map(|(file, _)| file),
@@ -66,8 +66,8 @@ pub(crate) fn run(
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
     {
-        true => door.over_streams(hosted, following, terminal).await,
-        false => door.over_http(options, hosted, following, terminal).await,
+        true => command.over_streams(hosted, following, terminal).await,
+        false => command.over_http(options, hosted, following, terminal).await,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Names and URIs that several servers have.
 
 use serde_json::json;
+use trunkline_testkit::peers;
 
 use crate::support::program::{Folder, Run};
 use crate::third_party_servers::npm;
@@ -42,6 +43,36 @@ fn run(folder: &Folder, arguments: &[&str]) -> Run {
     let mut command = folder.command(arguments);
     command.env("PATH", std::env::var_os("PATH").unwrap());
     folder.finish(&mut command)
+}
+
+/// Regression: `explain` described a server's tool under the name of a meta tool, and `call` ran the
+/// meta tool. Both commands are about tools of servers.
+#[test]
+fn name_of_a_meta_tool_is_never_that_of_a_server() {
+    let tools = json!({ "tools": [{ "name": "search", "inputSchema": { "type": "object" } }] });
+    for mode in ["direct", "meta"] {
+        let folder = Folder::new().file("tools.list.json", tools.to_string());
+        let place = folder.project();
+        let server = json!({
+            "command": peers::python(), "args": ["-I", peers::canned_server(), place, "legacy"],
+        });
+        let content = json!({ "mode": mode, "mcpServers": { "trunkline": server } });
+        let folder = folder.file("trunkline.json", content.to_string());
+        let json = folder.run(&["tools", "--all", "--format", "json"]).json();
+        let name = json["renamed"][0]["name"].as_str().unwrap_or_else(|| panic!("{json}"));
+        let explained = folder.run(&["explain", name]);
+        let reason = "it cannot be `trunkline_search`, because the host has something of that name";
+        assert!(explained.output.contains(reason), "{explained}");
+        let reserved = folder.run(&["explain", "trunkline_search"]);
+        assert_eq!(reserved.code, 4, "{reserved}");
+        assert!(reserved.messages.contains(&format!("did you mean `{name}`?")), "{reserved}");
+        assert!(reserved.messages.contains("a tool of Trunkline itself"), "{reserved}");
+        let called = folder.run(&["call", "trunkline_search", "--json", r#"{ "queries": ["x"] }"#]);
+        assert_eq!(called.code, 4, "{called}");
+        assert!(called.messages.contains(&format!("did you mean `{name}`?")), "{called}");
+        let heard = std::fs::read_to_string(place.join("heard")).unwrap();
+        assert!(!heard.contains("tools/call"), "{heard}");
+    }
 }
 
 /// TOOL-12: an ambiguous URI is refused with the qualified alternatives; arguments of prompts are

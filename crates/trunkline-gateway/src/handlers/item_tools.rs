@@ -35,9 +35,8 @@ impl OwnTool {
 }
 
 impl Gateway {
-    /// Handles a call that names a tool for resources or prompts. If the caller does not have it, a
-    /// server may have a tool of that name; if the name is written twice, the call is refused as any
-    /// other.
+    /// Handles a call that names a tool for resources or prompts. If the caller does not have it,
+    /// the tool is unknown; if the name is written twice, the call is refused as any other.
     pub(crate) async fn call_item_tool(
         self: &Arc<Self>,
         caller: Caller,

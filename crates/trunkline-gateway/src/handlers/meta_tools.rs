@@ -23,8 +23,8 @@ use crate::request::response::RpcResult;
 use crate::request::translate;
 
 impl Gateway {
-    /// Handles a call that names a meta tool. If the caller has none, a server may have a tool of
-    /// that name; if the name is written twice, the call is refused as any other.
+    /// Handles a call that names a meta tool. If the caller has none, the tool is unknown; if the
+    /// name is written twice, the call is refused as any other.
     pub(crate) async fn call_meta_tool(
         self: &Arc<Self>,
         caller: Caller,
@@ -33,7 +33,7 @@ impl Gateway {
     ) -> RpcResult {
         let view = self.view(&caller)?;
         let is_meta = view.meta_tool(tool.name()).is_some()
-            || tool == MetaTool::Call && self.is_continued(&caller, &view, &incoming);
+            || tool == MetaTool::Call && self.is_continued(&caller, &incoming);
         if !is_meta || incoming.params.get_unique("name").is_err() {
             return self.relay(caller, RelayMethod::Call, incoming).await;
         }
@@ -54,10 +54,9 @@ impl Gateway {
     /// Whether a request continues a call that was made in meta mode, before a reload to direct
     /// mode: its state is one of this gateway, which is checked when the call is resumed, or a meta
     /// tool has shown the tool. The rules are those of a direct call of the same tool.
-    fn is_continued(&self, caller: &Caller, view: &View, incoming: &IncomingRequest) -> bool {
-        let Some(state) = &incoming.state else { return false };
-        let is_free = view.route(ItemKind::Tool, MetaTool::Call.name()).is_err();
-        is_free && (own_state(state).is_some() || self.has_shown_target(caller, incoming))
+    fn is_continued(&self, caller: &Caller, incoming: &IncomingRequest) -> bool {
+        let is_own = |state| own_state(state).is_some() || self.has_shown_target(caller, incoming);
+        incoming.state.as_ref().is_some_and(is_own)
     }
 
     fn has_shown_target(&self, caller: &Caller, incoming: &IncomingRequest) -> bool {

@@ -70,7 +70,7 @@ pub(crate) fn too_deep() -> RpcError {
 
 /// The error for a message longer than the limit.
 pub(crate) fn too_long(limit: usize) -> RpcError {
-    invalid_request(&format!("a message may be {limit} bytes long, not more"))
+    invalid_request(&format!("the message exceeds the limit of {limit} bytes"))
 }
 
 /// The error for headers that contradict the body.
@@ -80,7 +80,7 @@ pub(crate) fn header_mismatch(message: &str) -> RpcError {
 
 /// The error for a request with the ID of one in flight.
 pub(crate) fn duplicate_id() -> RpcError {
-    invalid_request("a request of this id is not over yet")
+    invalid_request("a request with this ID is still in progress")
 }
 
 /// The error for a request of neither era.
@@ -95,7 +95,7 @@ pub(crate) fn unknown_token() -> RpcError {
 
 /// The error for a request above the limit of requests in flight.
 pub(crate) fn too_many_requests(limit: usize) -> RpcError {
-    internal(&format!("{limit} requests are not over yet; try again later"))
+    internal(&format!("{limit} requests are still in progress; try again later"))
 }
 
 /// The error for a call that needs input when too many calls are parked.

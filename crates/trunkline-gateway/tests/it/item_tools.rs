@@ -349,23 +349,30 @@ async fn input_requests_pass_through_the_tool() {
     hosted.end().await;
 }
 
-/// A tool of a server is never lost because of its name: in direct mode it takes the place of the
-/// tool for resources, in meta mode it is called with `trunkline_call`.
+/// Regression: a tool of a server took the place of the tool for resources. It has another name,
+/// the same in all modes, also where resources are no tools.
 #[tokio::test]
-async fn tool_of_a_server_with_the_same_name_can_be_called() {
+async fn tool_of_a_server_with_the_same_name_gets_another() {
     let folder = library();
     let tool = json!({ "name": "read_resource", "inputSchema": { "type": "object" } });
     folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
     let servers = json!({ "trunkline": canned(&folder, "legacy") });
-    for (mode, expected) in [("direct", 2), ("meta", 6)] {
-        let more = json!({ "mode": mode, "resourcesAsTools": true, "mcpServers": servers });
+    let mut other = None;
+    for (mode, are_tools) in [("direct", false), ("direct", true), ("meta", true)] {
+        let more = json!({ "mode": mode, "resourcesAsTools": are_tools, "mcpServers": servers });
         let hosted = hosted(&folder, more).await;
         let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-        assert_eq!(names(&mut asker).await.len(), expected);
+        let listed = names(&mut asker).await;
+        let other = other.get_or_insert_with(|| listed[0].clone());
+        assert!(other.starts_with("trunkline_read_resource_"), "{other}");
+        assert_eq!(listed.contains(other), mode == "direct", "{listed:?}");
         let before = heard_of(&folder, "tools/call").len();
+        let answer = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+        assert_eq!(answer["error"].is_null(), are_tools, "{answer}");
+        assert_eq!(heard_of(&folder, "tools/call").len(), before);
         match mode {
-            "direct" => asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await,
-            _ => asker.call("trunkline_call", json!({ "name": "trunkline_read_resource" })).await,
+            "direct" => asker.call(other, json!({})).await,
+            _ => asker.call("trunkline_call", json!({ "name": other })).await,
         };
         assert_eq!(heard_of(&folder, "tools/call").len(), before + 1);
         hosted.end().await;

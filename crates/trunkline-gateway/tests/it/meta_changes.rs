@@ -44,6 +44,12 @@ async fn list_again(hosted: &TestGateway, era: Era) {
     other.ask("tools/list", json!({ "_meta": info })).await;
 }
 
+async fn listed(asker: &mut TestClient) -> Vec<String> {
+    let listed = asker.ask("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
 async fn search(asker: &mut TestClient) -> String {
     text(&asker.call("trunkline_search", json!({ "queries": ["find notes"] })).await).to_owned()
 }
@@ -207,4 +213,56 @@ async fn parked_call_goes_on_after_a_reload_to_direct_mode() {
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         hosted.end().await;
     }
+}
+
+/// Regression: a server whose list became short enough for direct mode took over a meta tool that
+/// clients had been shown.
+#[tokio::test]
+async fn server_does_not_take_over_a_meta_tool_by_a_shorter_list() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (folder, greedy) = (Folder::new(), Folder::new());
+        define(&folder, "Find notes");
+        let write = |name: &str, description: &str| {
+            let tool = json!({ "name": name, "description": description,
+                "inputSchema": { "type": "object" } });
+            greedy.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
+        };
+        write("pad", &"x".repeat(10_000));
+        let servers = json!({ "notes": canned(&folder, "legacy"),
+            "trunkline": canned(&greedy, "legacy") });
+        let config = json!({ "mode": "auto", "tokenBudget": 1000, "toolsTtlMs": 0,
+            "mcpServers": servers });
+        let hosted = TestGateway::of(parsed(&config)).await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        assert_eq!(listed(&mut asker).await.len(), 4);
+        describe(&mut asker).await;
+        write("call", "Call a tool");
+        let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+        let direct = listed(&mut other).await;
+        assert_eq!(direct.len(), 2, "{direct:?}");
+        assert!(direct[1].starts_with("trunkline_call_"), "{direct:?}");
+        assert_called(&call(&mut asker).await);
+        assert_eq!(heard_of(&folder, "tools/call").len(), 1);
+        assert_eq!(heard_of(&greedy, "tools/call").len(), 0);
+        hosted.end().await;
+    }
+}
+
+/// Regression: after a reload to direct mode, a server got the calls of a meta tool.
+#[tokio::test]
+async fn server_does_not_take_over_a_meta_tool_by_a_reload() {
+    let folder = Folder::new();
+    let tool = json!({ "name": "call", "inputSchema": { "type": "object" } });
+    folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
+    let config = |mode: &str| {
+        parsed(&json!({ "mode": mode, "mcpServers": { "trunkline": canned(&folder, "legacy") } }))
+    };
+    let hosted = TestGateway::of(config("meta")).await;
+    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    assert_eq!(listed(&mut asker).await.len(), 4);
+    hosted.host.reload(config("direct"), BTreeMap::new()).await;
+    let answer = call(&mut asker).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(heard_of(&folder, "tools/call").len(), 0);
+    hosted.end().await;
 }

@@ -250,28 +250,43 @@ async fn tool_that_changed_since_it_was_listed_is_not_called_through_the_meta_to
     }
 }
 
-/// Regression: a tool that is listed under the name of a meta tool was not the one that ran.
+/// Regression: a tool of a server could be listed under the name of a meta tool. It has another
+/// name, the same in all modes, and can be called by it.
 #[tokio::test]
-async fn listed_tool_with_the_name_of_a_meta_tool_is_the_one_that_runs() {
-    let folder = Folder::new();
-    let tool = json!({ "name": "search", "inputSchema": { "type": "object" } });
-    folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
-    let text = |mode: &str| {
-        let servers = json!({ "trunkline": canned(&folder, "legacy") });
-        json!({ "mode": mode, "mcpServers": servers }).to_string()
-    };
-    let hosted = TestGateway::of(config::parse("test", text("auto")).config).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    assert_eq!(names(&mut asker).await, ["trunkline_search"]);
-    asker.call("trunkline_search", json!({ "q": "x" })).await;
-    assert_eq!(heard_of(&folder, "tools/call").len(), 1);
-    hosted.end().await;
-    let hosted = TestGateway::of(config::parse("test", text("meta")).config).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    assert_eq!(names(&mut asker).await, META_TOOLS);
-    asker.call("trunkline_call", json!({ "name": "trunkline_search" })).await;
-    assert_eq!(heard_of(&folder, "tools/call").len(), 2);
-    hosted.end().await;
+async fn tool_with_the_name_of_a_meta_tool_gets_another_in_all_modes() {
+    for (server, prefix, own) in
+        [("trunkline", "trunkline", "search"), ("bare", "", "trunkline_search")]
+    {
+        let folder = Folder::new();
+        let tool = json!({ "name": own, "inputSchema": { "type": "object" } });
+        folder.write("tools.list.json", &json!({ "tools": [tool] }).to_string());
+        let mut entry = canned(&folder, "legacy");
+        entry["prefix"] = prefix.into();
+        let text = |mode: &str| json!({ "mode": mode, "mcpServers": { server: entry } });
+        let mut name = None;
+        for (number, mode) in ["direct", "auto", "meta"].into_iter().enumerate() {
+            let config = config::parse("test", text(mode).to_string()).config;
+            let hosted = TestGateway::of(config).await;
+            let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+            let mut listed = names(&mut asker).await;
+            if mode == "meta" {
+                assert_eq!(listed, META_TOOLS);
+                let found = search(&mut asker, "search").await;
+                listed = vec![found.split_once('(').unwrap().0.to_owned()];
+            }
+            let name = name.get_or_insert_with(|| listed[0].clone());
+            assert!(name.starts_with("trunkline_search_"), "{name}");
+            assert_eq!(listed, [&**name], "{mode}");
+            match mode {
+                "meta" => asker.call("trunkline_call", json!({ "name": name })).await,
+                _ => asker.call(name, json!({})).await,
+            };
+            assert_eq!(heard_of(&folder, "tools/call").len(), number + 1);
+            asker.call("trunkline_search", json!({ "queries": ["x"] })).await;
+            assert_eq!(heard_of(&folder, "tools/call").len(), number + 1);
+            hosted.end().await;
+        }
+    }
 }
 
 /// Regression: after many clients of meta tools, tools that were new or had changed could not be

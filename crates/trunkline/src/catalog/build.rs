@@ -37,7 +37,8 @@ impl CatalogBuilder {
     }
 
     /// Creates a builder without items. No item gets one of the `reserved` names, which the
-    /// embedding host uses itself (TOOL-13).
+    /// embedding host uses itself (TOOL-13), nor one of
+    /// [`HOST_TOOL_NAMES`](crate::name::HOST_TOOL_NAMES).
     pub fn with_reserved(config: &Config, reserved: BTreeSet<Box<str>>) -> Self {
         let naming = config.naming();
         let max_length = usize::try_from(naming.max_length).unwrap_or(usize::MAX);

@@ -24,8 +24,7 @@ impl MetaTool {
     /// All of them, in the order of lists.
     pub const ALL: [Self; 4] = [Self::Search, Self::Describe, Self::Call, Self::Servers];
 
-    /// The name. A tool of a server with the same exposed name is called with
-    /// [`MetaTool::Call`].
+    /// The name. No tool of a server has it: see [`HOST_TOOL_NAMES`](crate::name::HOST_TOOL_NAMES).
     pub fn name(self) -> &'static str {
         match self {
             Self::Search => "trunkline_search",

@@ -26,7 +26,7 @@ impl ItemTool {
     pub const ALL: [Self; 4] =
         [Self::ListResources, Self::ReadResource, Self::ListPrompts, Self::GetPrompt];
 
-    /// The name.
+    /// The name. No tool of a server has it: see [`HOST_TOOL_NAMES`](crate::name::HOST_TOOL_NAMES).
     pub fn name(self) -> &'static str {
         match self {
             Self::ListResources => "trunkline_list_resources",

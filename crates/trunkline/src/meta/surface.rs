@@ -31,14 +31,9 @@ impl View {
         Surface { view: self, auto: unresolved.resolve_auto() }
     }
 
-    /// The meta tool that a call of this name means; `None` if the caller has no meta tools, or
-    /// receives a tool of a server under the same name.
+    /// The meta tool that a call of this name means; `None` if the caller has no meta tools.
     pub fn meta_tool(&self, name: &str) -> Option<MetaTool> {
-        let tool = MetaTool::from_name(name)?;
-        let surface = self.surface();
-        let other = self.route(ItemKind::Tool, name);
-        let is_other = other.is_ok_and(|entry| surface.is_direct(entry));
-        (surface.answers_meta_tools() && !is_other).then_some(tool)
+        MetaTool::from_name(name).filter(|_| self.surface().answers_meta_tools())
     }
 
     /// Whether the model may have received a tool directly, now or before `auto` was resolved to
@@ -105,8 +100,9 @@ impl<'v> Surface<'v> {
         of_scope.chain(of_all)
     }
 
-    /// Whether the configuration offers a tool for resources or prompts to the caller.
-    fn offers(&self, tool: ItemTool) -> bool {
+    /// Whether the model receives a tool for resources or prompts. Depends on the configuration
+    /// only.
+    pub fn has_item_tool(&self, tool: ItemTool) -> bool {
         let (of_scope, of_all) = (self.view.caller().item_tools(), self.view.rules().surface());
         match tool {
             ItemTool::ListResources | ItemTool::ReadResource => {
@@ -118,31 +114,15 @@ impl<'v> Surface<'v> {
         }
     }
 
-    /// Whether the model receives a tool for resources or prompts. In direct mode, a tool of a
-    /// server with the same name takes its place, because it could not be called otherwise.
-    pub fn has_item_tool(&self, tool: ItemTool) -> bool {
-        let is_taken = || {
-            let other = self.view.route(ItemKind::Tool, tool.name());
-            other.is_ok_and(|entry| self.is_direct(entry))
-        };
-        self.offers(tool) && !is_taken()
-    }
-
     /// The tools for resources and prompts that the model receives.
     pub fn item_tools(&self) -> impl Iterator<Item = ItemTool> {
         let surface = *self;
         ItemTool::ALL.into_iter().filter(move |tool| surface.has_item_tool(*tool))
     }
 
-    /// Whether the model receives this tool itself. One with the name of a meta tool, or of one for
-    /// resources or prompts, is called with [`MetaTool::Call`] where that exists.
+    /// Whether the model receives this tool itself.
     pub fn is_direct(&self, entry: &Entry) -> bool {
-        let is_own_name = || {
-            MetaTool::from_name(entry.exposed()).is_some()
-                || ItemTool::from_name(entry.exposed()).is_some_and(|tool| self.offers(tool))
-        };
         self.mode(&entry.server().name) == ToolMode::Direct
-            && !(is_own_name() && self.has_meta_tools())
     }
 
     /// The tools that the model receives directly, sorted by exposed name.

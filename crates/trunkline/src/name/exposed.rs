@@ -72,7 +72,7 @@ pub enum AdjustmentReason {
     Unreadable,
     /// It starts with the longer prefix of this other server.
     Foreign(ServerName),
-    /// The embedding host reserves it (TOOL-13).
+    /// The host has a tool of this name, or the embedding application reserves it (TOOL-13).
     Reserved,
     /// Another item has the same name.
     Clash,
@@ -138,10 +138,9 @@ impl NameAssignment<'_> {
         for (index, draft) in self.drafts.iter().enumerate() {
             holders.entry(&draft.name).or_default().push(index);
         }
-        let reserved = &self.spaces.options.reserved;
         let mut changes: Vec<(usize, AdjustmentReason)> = Vec::new();
         for (name, holders) in &mut holders {
-            if reserved.contains(*name) {
+            if !self.spaces.is_assignable(name) {
                 changes.extend(holders.iter().map(|index| (*index, AdjustmentReason::Reserved)));
             } else if holders.len() > 1 {
                 holders.sort_by_key(|index| self.drafts[*index].claim);

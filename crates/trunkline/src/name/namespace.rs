@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::ServerName;
 use super::digest::digest;
+use super::{HOST_TOOL_NAMES, ServerName};
 
 /// Length of a digest in a name. A collision is unlikely below a billion names; on a collision, the
 /// digest is lengthened.
@@ -22,7 +22,7 @@ pub struct NameOptions {
     pub separator: Box<str>,
     /// Maximum length of a name.
     pub max_length: usize,
-    /// Names reserved by the embedding host (TOOL-13).
+    /// Names reserved by the embedding host (TOOL-13), besides [`HOST_TOOL_NAMES`].
     pub reserved: BTreeSet<Box<str>>,
 }
 
@@ -165,6 +165,11 @@ impl Namespaces {
     /// Whether the embedding host reserves this name.
     pub fn is_reserved(&self, name: &str) -> bool {
         self.options.reserved.contains(name)
+    }
+
+    /// Whether an item of a server may get this name.
+    pub(super) fn is_assignable(&self, name: &str) -> bool {
+        !HOST_TOOL_NAMES.contains(&name) && !self.is_reserved(name)
     }
 
     /// Whether a name has the length of shortened names.

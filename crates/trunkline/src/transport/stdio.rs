@@ -36,7 +36,7 @@ use write_queue::WriteQueue;
 
 /// Time to drain the streams of a process that has exited, and time for a process to exit after it
 /// closed its output.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const REMAINING_OUTPUT: Duration = Duration::from_millis(250);
 
 /// Bytes of standard error per read.
 const ERRORS_BYTES: usize = 4 * 1024;
@@ -214,15 +214,15 @@ impl StdioTransport {
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
         let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
         drop(input);
-        let mut words = LineBuffer::<DiscardedLine>::new(MAX_MESSAGE_BYTES);
-        let last_words = async {
+        let mut lines = LineBuffer::<DiscardedLine>::new(MAX_MESSAGE_BYTES);
+        let remaining_output = async {
             while output.is_some() || errors.is_some() {
                 tokio::select! {
-                    read = read_output(&mut output, &mut words) => {
+                    read = read_output(&mut output, &mut lines) => {
                         if !matches!(read, Ok(count) if count > 0) {
                             output = None;
                         }
-                        while words.next_line().is_some() {}
+                        while lines.next_line().is_some() {}
                     }
                     read = read_errors(&mut errors, &mut errors_chunk, &tail) => {
                         if !matches!(read, Ok(count) if count > 0) {
@@ -232,15 +232,15 @@ impl StdioTransport {
                 }
             }
         };
-        let mut last_words = std::pin::pin!(last_words);
+        let mut remaining_output = std::pin::pin!(remaining_output);
         let mut stopped = std::pin::pin!(process.stop(patience));
         tokio::select! {
             // The last output may still be in the pipe when the process is gone.
             remaining = &mut stopped => {
-                let _ = timeout(LAST_WORDS, last_words).await;
+                let _ = timeout(REMAINING_OUTPUT, remaining_output).await;
                 remaining
             }
-            () = &mut last_words => stopped.await,
+            () = &mut remaining_output => stopped.await,
         }
     }
 }
@@ -261,7 +261,7 @@ struct ExitWait {
 
 impl ExitWait {
     fn new(status: Option<ExitStatus>) -> Self {
-        Self { status, deadline: Instant::now() + LAST_WORDS }
+        Self { status, deadline: Instant::now() + REMAINING_OUTPUT }
     }
 }
 

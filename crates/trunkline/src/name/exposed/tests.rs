@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
 
-use super::super::{NameOptions, Namespaces};
+use super::super::{HOST_TOOL_NAMES, NameOptions, Namespaces};
 use super::*;
 
 /// Servers with their prefixes and items.
@@ -144,6 +144,32 @@ fn names_of_the_host_are_left_alone() {
     let file = &names[&("view".to_owned(), "file".to_owned())];
     assert_ne!(file.name.as_str(), "view_file");
     assert_eq!(file.adjusted.as_ref().unwrap().reason, AdjustmentReason::Reserved);
+}
+
+/// Neither by its prefix nor by a bare name does a server get the name of a tool of the host.
+#[test]
+fn names_of_the_tools_of_the_host_are_never_assigned() {
+    let owns: Vec<_> =
+        HOST_TOOL_NAMES.iter().map(|name| name.strip_prefix("trunkline_").unwrap()).collect();
+    let mut world = world(&[("trunkline", &owns), ("bare", &HOST_TOOL_NAMES), ("other", &[])]);
+    world.get_mut("bare").unwrap().0 = Some(String::new());
+    let alone = {
+        let mut world = world.clone();
+        world.remove("trunkline");
+        world
+    };
+    for world in [world, alone] {
+        let names = names(&spaces(&world, NameOptions::default()), &world);
+        for ((server, own), assigned) in &names {
+            let name = assigned.name.as_str();
+            assert!(!HOST_TOOL_NAMES.contains(&name), "{server} {own}");
+            let adjusted = assigned.adjusted.as_ref().unwrap();
+            assert!(adjusted.reason.is_ambiguous(), "{server} {own}: {:?}", adjusted.reason);
+            assert!(HOST_TOOL_NAMES.contains(&&*adjusted.plain), "{}", adjusted.plain);
+        }
+        let unique: BTreeSet<_> = names.values().map(|assigned| &assigned.name).collect();
+        assert_eq!(unique.len(), names.len());
+    }
 }
 
 #[test]

@@ -249,15 +249,15 @@ pub(in crate::transport) async fn collect_answer(
 
 /// Truncates a body that began with `begin`.
 async fn shortened(response: &mut HttpResponse, begin: &[u8]) -> Result<TruncatedMessage, Error> {
-    let mut shortener = MessageTruncator::new(MAX_MESSAGE_BYTES);
-    shortener.push(begin);
+    let mut truncator = MessageTruncator::new(MAX_MESSAGE_BYTES);
+    truncator.push(begin);
     while let Some(chunk) = response.chunk().await? {
-        shortener.push(&chunk);
-        if shortener.is_broken() {
+        truncator.push(&chunk);
+        if truncator.is_broken() {
             break;
         }
     }
-    shortener.finish().ok_or_else(|| error::too_large(response.url()))
+    truncator.finish().ok_or_else(|| error::too_large(response.url()))
 }
 
 /// Whether the content type of a response is JSON.

@@ -62,7 +62,7 @@ pub(crate) struct SseDecoder {
     name: Bytes,
     data: Option<Bytes>,
     /// Truncates the data of an event that exceeds the limit.
-    shortener: Option<MessageTruncator>,
+    truncator: Option<MessageTruncator>,
     /// Whether the current line goes to the truncator.
     is_in_long_line: bool,
     /// The ID of the current event. It takes effect once the event is complete: otherwise an event
@@ -83,7 +83,7 @@ impl SseDecoder {
             is_first_line: true,
             name: Bytes::new(),
             data: None,
-            shortener: None,
+            truncator: None,
             is_in_long_line: false,
             pending_id: None,
             last_id: Bytes::new(),
@@ -111,7 +111,7 @@ impl SseDecoder {
 
     /// Whether the current event is incomplete and exceeds the limit.
     pub(crate) fn is_shortening(&self) -> bool {
-        self.shortener.is_some()
+        self.truncator.is_some()
     }
 
     /// Discards an incomplete event, for a new connection.
@@ -197,9 +197,9 @@ impl SseDecoder {
     fn end_long_line(&mut self) -> Result<bool, EventTooLarge> {
         let end = memchr2(b'\n', b'\r', &self.buffer);
         let part = self.buffer.split_to(end.unwrap_or(self.buffer.len()));
-        if let Some(shortener) = &mut self.shortener {
-            shortener.push(&part);
-            if shortener.is_broken() {
+        if let Some(truncator) = &mut self.truncator {
+            truncator.push(&part);
+            if truncator.is_broken() {
                 return Err(EventTooLarge);
             }
         }
@@ -213,16 +213,16 @@ impl SseDecoder {
     /// Passes data to the truncator of this event.
     fn shorten(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
         let limit = self.limit;
-        let is_first = self.shortener.is_none() && self.data.is_none();
-        let shortener = self.shortener.get_or_insert_with(|| MessageTruncator::new(limit));
+        let is_first = self.truncator.is_none() && self.data.is_none();
+        let truncator = self.truncator.get_or_insert_with(|| MessageTruncator::new(limit));
         if let Some(before) = self.data.take() {
-            shortener.push(&before);
+            truncator.push(&before);
         }
         if !is_first {
-            shortener.push(b"\n");
+            truncator.push(b"\n");
         }
-        shortener.push(value);
-        if shortener.is_broken() { Err(EventTooLarge) } else { Ok(()) }
+        truncator.push(value);
+        if truncator.is_broken() { Err(EventTooLarge) } else { Ok(()) }
     }
 
     fn add_data(&mut self, value: Bytes) -> Result<(), EventTooLarge> {
@@ -259,9 +259,9 @@ impl SseDecoder {
             self.last_id = id;
         }
         let name = mem::take(&mut self.name);
-        if let Some(shortener) = self.shortener.take() {
+        if let Some(truncator) = self.truncator.take() {
             let TruncatedMessage { line: data, missing } =
-                shortener.finish().ok_or(EventTooLarge)?;
+                truncator.finish().ok_or(EventTooLarge)?;
             return Ok(Some(SseEvent { name, data, missing }));
         }
         let data = self.data.take().filter(|data| !data.is_empty());

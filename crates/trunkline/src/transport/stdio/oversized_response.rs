@@ -10,17 +10,17 @@ const KEPT_BYTES: usize = 1024;
 pub(super) struct OversizedResponse {
     head: Vec<u8>,
     tail: Vec<u8>,
-    shortener: MessageTruncator,
+    truncator: MessageTruncator,
 }
 
 impl OversizedLine for OversizedResponse {
     fn new(limit: usize) -> Self {
-        let shortener = MessageTruncator::new(limit);
-        Self { head: Vec::new(), tail: Vec::new(), shortener }
+        let truncator = MessageTruncator::new(limit);
+        Self { head: Vec::new(), tail: Vec::new(), truncator }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.shortener.push(bytes);
+        self.truncator.push(bytes);
         let room = KEPT_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(KEPT_BYTES)..]);
@@ -32,7 +32,7 @@ impl OversizedLine for OversizedResponse {
 impl OversizedResponse {
     /// The response in the line, with a truncated result, if it is one.
     pub(super) fn answer(self) -> Option<Response> {
-        self.shortener.finish()?.answer()
+        self.truncator.finish()?.answer()
     }
 
     /// The ID of the request that the line responds to, as far as it can be determined: a numeric

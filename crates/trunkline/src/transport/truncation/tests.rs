@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::*;
 
 fn shortened(message: &str, budget: usize) -> Option<(Value, usize)> {
-    let mut shortener = MessageTruncator::new(budget);
+    let mut truncator = MessageTruncator::new(budget);
     for part in message.as_bytes().chunks(7) {
-        shortener.push(part);
+        truncator.push(part);
     }
-    let short = shortener.finish()?;
+    let short = truncator.finish()?;
     let text = std::str::from_utf8(&short.line).unwrap();
     assert_eq!(text.len() + short.missing, message.len());
     Some((serde_json::from_str(text).unwrap_or_else(|it| panic!("{it}: {text}")), short.missing))
@@ -78,15 +78,15 @@ fn white_space_between_tokens_is_not_missing() {
     let message = format!(
         r#"{space}{{{space}"id":{space}1{space},{space}"result":{space}{{"content":{space}[{block}{space}]}}}}{space}"#
     );
-    let mut shortener = MessageTruncator::new(1000);
-    shortener.push(message.as_bytes());
-    let short = shortener.finish().unwrap();
+    let mut truncator = MessageTruncator::new(1000);
+    truncator.push(message.as_bytes());
+    let short = truncator.finish().unwrap();
     assert_eq!(short.missing, 0);
     let kept: Value = serde_json::from_slice(&short.line).unwrap();
     assert_eq!(kept, serde_json::from_str::<Value>(&message).unwrap());
-    let mut shortener = MessageTruncator::new(1000);
-    shortener.push(br#"{"id":1,"result":{"a":[[1 2]]}}"#);
-    let short = shortener.finish().unwrap();
+    let mut truncator = MessageTruncator::new(1000);
+    truncator.push(br#"{"id":1,"result":{"a":[[1 2]]}}"#);
+    let short = truncator.finish().unwrap();
     assert!(serde_json::from_slice::<Value>(&short.line).is_err(), "{short:?}");
 }
 
@@ -113,18 +113,18 @@ fn invalid_message_is_not_truncated() {
 /// A server may send without end; the kept part is limited.
 #[test]
 fn truncated_message_is_bounded() {
-    let mut shortener = MessageTruncator::new(10_000);
-    shortener.push(br#"{"id":1,"result":{"content":["#);
+    let mut truncator = MessageTruncator::new(10_000);
+    truncator.push(br#"{"id":1,"result":{"content":["#);
     for number in 0..100_000 {
-        shortener.push(format!(r#"{{"type":"text","text":"{number}"}},"#).as_bytes());
+        truncator.push(format!(r#"{{"type":"text","text":"{number}"}},"#).as_bytes());
     }
-    shortener.push(br#"{}],"#);
+    truncator.push(br#"{}],"#);
     for number in 0..100_000 {
-        shortener.push(format!(r#""{number}":"{number}","#).as_bytes());
-        assert!(shortener.kept.len() < 10_000 + 2 * MAX_LATE_BYTES);
+        truncator.push(format!(r#""{number}":"{number}","#).as_bytes());
+        assert!(truncator.kept.len() < 10_000 + 2 * MAX_LATE_BYTES);
     }
-    shortener.push(br#""z":0}}"#);
-    let short = shortener.finish().unwrap();
+    truncator.push(br#""z":0}}"#);
+    let short = truncator.finish().unwrap();
     serde_json::from_slice::<Value>(&short.line).unwrap();
     assert!(short.missing > 1_000_000);
 }
