@@ -1,7 +1,8 @@
 //! A tool as the index sees it: its texts, by field.
 
 use crate::limits::{MAX_FIELD_BYTES, MAX_PARAMETERS, beginning};
-use crate::words::for_each_term;
+use crate::stem::stem;
+use crate::words::{for_each_term, for_each_word_of_stop_words};
 
 /// A tool to index.
 ///
@@ -88,5 +89,12 @@ impl Document {
     /// Calls a function with every term of the document and its field.
     pub(crate) fn for_each_term(&self, mut visit: impl FnMut(Field, &str)) {
         self.for_each_text(|field, text| for_each_term(text, |term| visit(field, term)));
+        self.for_each_stop_word_of_name(|word| visit(Field::Name, &stem(word)));
+    }
+
+    /// Calls a function with every word of a name that has only stop words, which are its terms all
+    /// the same.
+    pub(crate) fn for_each_stop_word_of_name(&self, visit: impl FnMut(&str)) {
+        for_each_word_of_stop_words(beginning(&self.name, MAX_FIELD_BYTES), visit);
     }
 }

@@ -52,6 +52,9 @@ impl<'v> DocumentReader<'v> {
         document.for_each_text(|field, text| {
             for_each_word(text, |word| self.add_word(field, word));
         });
+        document.for_each_stop_word_of_name(|word| {
+            self.occurrences.push((term_id(self.vocabulary, &stem(word)), Field::Name));
+        });
         self.occurrences.sort_unstable();
         let mut lengths = FieldCounts::default();
         let mut terms = Vec::new();

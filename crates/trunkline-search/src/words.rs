@@ -54,6 +54,15 @@ pub(crate) fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
     });
 }
 
+/// Calls a function with every word of a text that has only stop words, such as the name `who`.
+pub(crate) fn for_each_word_of_stop_words(text: &str, visit: impl FnMut(&str)) {
+    let mut has_only_stop_words = true;
+    for_each_word(text, |word| has_only_stop_words &= is_stop_word(word));
+    if has_only_stop_words {
+        for_each_word(text, visit);
+    }
+}
+
 /// The sentences and clauses of a text, if there are several; the last ones are one if there are
 /// too many.
 ///

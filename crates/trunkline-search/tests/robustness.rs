@@ -215,3 +215,21 @@ fn every_text_of_a_query_has_hits_in_a_large_catalog() {
         assert!(hits.iter().any(|hit| hit.document.name() == name), "{name}");
     }
 }
+
+/// Regression: a tool with a name of stop words only was never found.
+#[test]
+fn tool_that_is_named_by_a_stop_word_is_found_by_its_name() {
+    let tool = |name: &str, description: &str| document(1, "s", name, description);
+    let index = Index::build([
+        tool("who", "Lists the people who are logged in"),
+        tool("read_file", "Reads a file that you name"),
+    ]);
+    for query in ["who", "s_who", "Who?"] {
+        let hits = index.search(&Query::new(query));
+        assert_eq!(hits.iter().map(|it| it.document.key()).collect::<Vec<_>>(), ["s/who/1"]);
+        assert!(!index.explain(query, &tool("who", ""), None).terms.is_empty());
+    }
+    assert!(index.search(&Query::new("that you")).is_empty());
+    let hits = index.search(&Query::new("who reads a file"));
+    assert_eq!(hits[0].document.key(), "s/read_file/1");
+}

@@ -17,8 +17,8 @@ pub use notice::with_untrusted_notices;
 pub(crate) use notice::{AppPages, with_notices};
 pub use text::{SourceTrust, text_for_model};
 pub use tool_result::to_tool_result;
-pub(crate) use truncate::truncate_again;
 pub use truncate::{TruncatedResult, truncate};
+pub(crate) use truncate::{truncate_again, without_note};
 pub use uris::rewrite_uris;
 
 use crate::message::Raw;

@@ -43,6 +43,7 @@ mod dedicated;
 mod relay;
 mod close;
 mod status;
+mod unready;
 mod meta;
 mod shown;
 mod caller;

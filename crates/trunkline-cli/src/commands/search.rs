@@ -15,7 +15,7 @@ use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::listed_tools::ListedTools;
-use crate::output::exit::Outcome;
+use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -26,16 +26,18 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    let search = SearchArguments {
+        queries: arguments.queries.clone(),
+        server: arguments.server.clone(),
+        limit: arguments.limit.into(),
+    };
+    let is_valid = search.validate();
+    is_valid.map_err(|error| Failure::new(FailureKind::Usage, error.to_string()))?;
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
         let listed = ListedTools::of(&who, arguments.server.as_deref(), hosted, terminal).await?;
         let view = &listed.view;
-        let search = SearchArguments {
-            queries: arguments.queries.clone(),
-            server: arguments.server.clone(),
-            limit: arguments.limit.into(),
-        };
         let hits = hosted.host.search_tools(view, &search).await;
         let text = match settings.format {
             Format::Text => {

@@ -57,7 +57,7 @@ pub(crate) fn run(
             Format::Json | Format::Raw => {
                 let mut json = costs.as_json();
                 json["failures"] = listed.failures_json();
-                terminal.print(&report::indented(&Raw::from_value(&json)))?;
+                terminal.print(&report::document(&json, settings.format))?;
             }
         }
         if !listed.is_complete() {

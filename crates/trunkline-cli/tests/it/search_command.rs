@@ -24,10 +24,27 @@ fn search_prints_signatures_and_reasons() {
     assert_eq!(json["failures"], json!([]));
 }
 
+/// The error is the one that a model gets.
+#[test]
+fn queries_that_cannot_be_searched_are_refused() {
+    let (folder, many) = (folder(), ["x"; 9]);
+    for (queries, part) in [
+        (&[""][..], "`queries` is empty: say what the tool should do"),
+        (&[" ", ""], "`queries` is empty"),
+        (&many, "`queries` may have 8 texts"),
+    ] {
+        let run = folder.run(&[&["search"], queries].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.messages.contains(part) && !run.messages.contains("no tool fits"), "{run}");
+    }
+}
+
 #[test]
 fn tokens_compares_the_modes() {
     let folder = folder();
     let json = folder.run(&["tokens", "--format", "json"]).json();
+    let raw = folder.run(&["tokens", "--format", "raw"]);
+    assert_eq!((raw.output.lines().count(), raw.json()), (1, json.clone()));
     assert_eq!(json["configured"], json["meta"]);
     assert!(json["direct"].as_u64() > Some(100), "{json}");
     assert_eq!(json["servers"]["words"].as_object().unwrap().len(), 3);

@@ -41,7 +41,7 @@ fn library() -> Folder {
                 { "name": "tone" },
             ] }] }),
         ),
-        ("resources.read", read("Once upon a time")),
+        ("resources.read", json!({ "contents": read("Once upon a time")["contents"], "extra": 7 })),
         (
             "prompts.get",
             json!({ "description": "Greets", "messages": [
@@ -100,6 +100,7 @@ async fn resources_and_prompts_are_listed_and_read_with_tools_in_both_eras() {
         assert_eq!(text(&read), "Once upon a time");
         assert_eq!(read["result"]["isError"], Value::Null, "{read}");
         assert!(read["result"].get("contents").is_none() && read["result"].get("ttlMs").is_none());
+        assert_eq!(read["result"]["_meta"]["io.trunkline/result"], json!({ "extra": 7 }));
         let listed = asker.call("trunkline_list_prompts", json!({})).await;
         assert_eq!(text(&listed), "lib_greet(who: The reader, tone?): Greets a reader\n");
         let arguments = json!({ "name": "lib_greet", "arguments": { "who": "Ann" } });

@@ -24,6 +24,7 @@ mod ended_subscriptions;
 mod item_tools;
 mod meta_mode;
 mod meta_changes;
+mod unready_servers;
 mod notifications;
 mod client_isolation;
 mod fairness;

@@ -102,6 +102,41 @@ async fn call_is_refused_if_the_shown_part_of_a_tool_has_changed() {
     }
 }
 
+/// Regression: tools that a search names as similar counted as never shown.
+#[tokio::test]
+async fn call_of_a_similar_tool_is_refused_if_it_has_changed() {
+    let define = |folder: &Folder, description: &str| {
+        let tool = |name: &str, description: &str| {
+            json!({ "name": name, "description": description,
+                "inputSchema": { "type": "object", "properties": { "query": { "type": "string" } } } })
+        };
+        // The same words, so that one of them is similar to the other.
+        let tools = [tool("find.x", &long("one")), tool("find_x", description)];
+        folder.write("tools.list.json", &json!({ "tools": tools }).to_string());
+    };
+    for era in [Era::Legacy, Era::Modern] {
+        let folder = Folder::new();
+        define(&folder, &long("one"));
+        let hosted = hosted(&folder, "meta").await;
+        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let found = search(&mut asker).await;
+        let mut lines = found.lines();
+        assert!(lines.next().unwrap().starts_with("notes_find"), "{found}");
+        let similar = lines.next().and_then(|line| line.strip_prefix("  similar: "));
+        let names =
+            [similar.unwrap_or_else(|| panic!("{found}")), found.split('(').next().unwrap()];
+        define(&folder, "Delete everything");
+        list_again(&hosted, era).await;
+        let mut changed = 0;
+        for name in names {
+            let answer = asker.call("trunkline_call", json!({ "name": name })).await;
+            changed += usize::from(answer["error"].is_object());
+        }
+        assert_eq!((changed, heard_of(&folder, "tools/call").len()), (1, 1), "{names:?}");
+        hosted.end().await;
+    }
+}
+
 /// The line of a search does not make a client forget the definition that a list has shown.
 #[tokio::test]
 async fn search_does_not_replace_a_listed_definition() {

@@ -344,6 +344,8 @@ async fn bad_arguments_are_explained() {
         (json!({ "queries": ["x"], "server": "zzzzzz" }), "trunkline_servers lists the servers"),
         (json!({ "queries": ["\u{1}\u{202e}\0"] }), "no tool fits"),
         (json!({ "queries": ["ノートを探す"] }), "no tool fits"),
+        (json!({ "queries": ["x"], "servers": "notes" }), "unknown `servers`; it has `queries`"),
+        (json!({ "queries": ["x"], "query": "y" }), "`query` is the same as `queries`"),
     ] {
         let answer = asker.call("trunkline_search", arguments.clone()).await;
         assert!(text(&answer).contains(part), "{arguments}: {answer}");

@@ -3,8 +3,9 @@
 use super::artifacts::ArtifactDir;
 use crate::config::Trust;
 use crate::content::{
-    AppPages, ArtifactLimits, ResultKind, SourceTrust, artifacts, is_error, mark_untrusted,
-    text_for_model, to_tool_result, truncate_again, with_artifacts, with_notices,
+    AppPages, ArtifactLimits, ResultKind, SourceTrust, TruncatedResult, artifacts, is_error,
+    mark_untrusted, text_for_model, to_tool_result, truncate_again, with_artifacts, with_notices,
+    without_note,
 };
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -101,10 +102,14 @@ impl Outcome {
         if kind.as_ref().and_then(Raw::as_str).is_some_and(|kind| kind == "input_required") {
             return self;
         }
-        let converted = to_tool_result(self.kind, &self.result);
-        let capped = truncate_again(ResultKind::ToolCall, (&converted, 0), self.bound);
-        let missing = self.missing + capped.missing;
-        Self { result: capped.result, missing, kind: ResultKind::ToolCall, ..self }
+        // The note on missing bytes is written again, with those that this form has no room for.
+        let converted = match self.missing {
+            0 => to_tool_result(self.kind, &self.result),
+            _ => to_tool_result(self.kind, &without_note(self.kind, &self.result)),
+        };
+        let capped = truncate_again(ResultKind::ToolCall, (&converted, self.missing), self.bound);
+        let TruncatedResult { result, missing } = capped;
+        Self { result, missing, kind: ResultKind::ToolCall, ..self }
     }
 
     /// The server of the result; `None` if the host itself answered, as for a search of tools.
@@ -135,5 +140,32 @@ impl Outcome {
             .filter_map(|(artifact, address)| Some((artifact, address.as_deref()?)))
             .collect();
         Self { result: with_artifacts(self.kind, &self.result, &written), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the note of a result that was truncated in both forms counted only the bytes of
+    /// the second time.
+    #[test]
+    fn note_of_a_tool_result_counts_all_missing_bytes() {
+        let server = ServerName::new("a").unwrap();
+        let text = "x".repeat(60_000);
+        let read = format!(r#"{{"contents":[{{"uri":"x://a","text":"{text}"}}]}}"#);
+        let message = format!(r#"{{"role":"user","content":{{"type":"text","text":"{text}"}}}}"#);
+        let got = format!(r#"{{"messages":[{message}]}}"#);
+        for (kind, result) in [(ResultKind::Resource, read), (ResultKind::Prompt, got)] {
+            let result = Raw::from_text(&result).unwrap();
+            let direct = Outcome::new((kind, &result), (&server, Trust::Trusted), 50_000);
+            let before = direct.missing;
+            let outcome = direct.into_tool_result();
+            assert!((before..before + 500).contains(&outcome.missing), "{}", outcome.missing);
+            assert!(outcome.result.bytes().len() <= 50_000);
+            let text = outcome.result.text();
+            assert_eq!(text.matches("bytes are missing]").count(), 1);
+            assert!(text.contains(&format!("{} of 60", outcome.missing)), "{}", outcome.missing);
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::block::{ListForm, ResultKind, message_blocks, string, text_block};
 use super::notice::{list_of, words};
 use super::text::line;
 use crate::message::Raw;
-use crate::protocol::meta::RESOURCE;
+use crate::protocol::meta::{RESOURCE, RESULT};
 
 /// Media types of images that models read. A client may pass an image block to a model that rejects
 /// the whole conversation because of another type.
@@ -18,7 +18,7 @@ const MAX_HEADING_CHARS: usize = 300;
 
 /// Converts the result of a read or a prompt; a result of another kind stays as it is. Texts and
 /// images become blocks of their own, other binary contents are embedded. The other members of a
-/// content, such as its URI, are in the `_meta` of its block.
+/// content, such as its URI, are in the `_meta` of its block, and those of the result in its own.
 ///
 /// ```
 /// use trunkline::content::{ResultKind, to_tool_result};
@@ -33,17 +33,31 @@ const MAX_HEADING_CHARS: usize = 300;
 /// ```
 #[must_use]
 pub fn to_tool_result(kind: ResultKind, result: &Raw) -> Raw {
-    let blocks = match kind {
-        ResultKind::Resource => contents_blocks(result),
-        ResultKind::Prompt => prompt_blocks(result),
+    let (blocks, form) = match kind {
+        ResultKind::Resource => (contents_blocks(result), ListForm::Contents),
+        ResultKind::Prompt => (prompt_blocks(result), ListForm::Messages),
         ResultKind::ToolCall | ResultKind::Completion | ResultKind::Other => return result.clone(),
     };
-    // Other members mean something else in the result of a tool, such as `structuredContent`.
     let content = Raw::empty_object().append_members(&[("content", &Raw::from_items(&blocks))]);
-    match result.get("_meta").filter(Raw::is_object) {
+    match result_meta(result, form) {
         Some(meta) => content.append_members(&[("_meta", &meta)]),
         None => content,
     }
+}
+
+/// The `_meta` of the server with the other members of its result. In the result of a tool they
+/// could mean something else, such as `structuredContent`.
+fn result_meta(result: &Raw, form: ListForm) -> Option<Raw> {
+    let meta = result.get("_meta").filter(Raw::is_object);
+    let rest = result.without(form.key());
+    let rest = if meta.is_some() { rest.without("_meta") } else { rest };
+    // It says nothing about the content, and each result of revision 2026-07-28 has it.
+    let is_complete = string(rest.get("resultType")).is_some_and(|it| it == "complete");
+    let rest = if is_complete { rest.without("resultType") } else { rest };
+    if !rest.is_object() || rest.members().is_empty() {
+        return meta;
+    }
+    Some(meta.unwrap_or_else(Raw::empty_object).with_unambiguous(RESULT, &rest))
 }
 
 fn contents_blocks(result: &Raw) -> Vec<Raw> {
@@ -226,5 +240,35 @@ mod tests {
         let seen = to_tool_result(ResultKind::Resource, &Raw::from_text(result).unwrap());
         let keys: Vec<_> = seen.members().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["content", "_meta"]);
+        let rest = json!({ "isError": true, "structuredContent": {}, "ttlMs": 5, "content": [],
+            "resultType": "task" });
+        let expected = json!({ "a": 1, "io.trunkline/result": rest });
+        assert_eq!(seen.to_value()["_meta"], expected);
+    }
+
+    /// Regression: they were lost.
+    #[test]
+    fn other_members_of_a_result_are_in_its_meta() {
+        for (kind, result, meta) in [
+            (ResultKind::Resource, r#"{"contents":[],"resultType":"complete"}"#, Value::Null),
+            (
+                ResultKind::Resource,
+                r#"{"contents":[],"extra":7,"_meta":{"io.trunkline/result":"x"}}"#,
+                json!({ "io.trunkline/result": { "extra": 7 } }),
+            ),
+            (
+                ResultKind::Resource,
+                r#"{"contents":[],"_meta":7}"#,
+                json!({ "io.trunkline/result": { "_meta": 7 } }),
+            ),
+            (
+                ResultKind::Prompt,
+                r#"{"messages":[],"description":"d","_meta":{"a":1}}"#,
+                json!({ "a": 1, "io.trunkline/result": { "description": "d" } }),
+            ),
+        ] {
+            let seen = to_tool_result(kind, &Raw::from_text(result).unwrap()).to_value();
+            assert_eq!(seen["_meta"], meta, "{result}");
+        }
     }
 }

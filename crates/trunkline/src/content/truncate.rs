@@ -78,11 +78,19 @@ pub(crate) fn truncate_again(
     if let Some(structured) = structured.filter(|value| entry(value) <= room) {
         cut = cut.with("structuredContent", &structured);
     }
-    // Above zero: the limit is smaller than the size.
-    let missing = size - cut.bytes().len();
+    // Above zero: the limit is smaller than the size, unless bytes were missing before.
+    let missing = size.saturating_sub(cut.bytes().len()).max(missing);
     let words = format!("[cut at `maxResultBytes`: {missing} of {size} bytes are missing]");
     kept.push(note(form, &items, &words));
     TruncatedResult { result: cut.with(form.key(), &Raw::from_items(&kept)), missing }
+}
+
+/// A truncated result without the note at the end of its list.
+pub(crate) fn without_note(kind: ResultKind, result: &Raw) -> Raw {
+    let Some(form) = kind.form() else { return result.clone() };
+    let mut items = kind.items(result);
+    items.pop();
+    result.with(form.key(), &Raw::from_items(&items))
 }
 
 /// Returns a result without its list and structured content, and without large other members.

@@ -7,9 +7,10 @@ use tokio::time::timeout;
 
 use super::caller::HostCaller;
 use super::meta::{MetaAnswer, blocking, is_untrusted};
+use super::unready::UnreadyServers;
 use super::{Host, WaitFor};
 use crate::call::{CallError, CallOptions, Outcome};
-use crate::catalog::{Availability, CatalogServer, Entry, ItemKind};
+use crate::catalog::{CatalogServer, Entry, ItemKind};
 use crate::config::{closest_match, escape_control};
 use crate::message::Raw;
 use crate::meta::{ItemListArguments, ItemRequest, ItemTool, item_contains, item_line};
@@ -19,9 +20,6 @@ use crate::view::View;
 /// Limit in bytes of the lines of one list, after which it continues with a cursor. One line may be
 /// longer.
 const MAX_ITEM_LIST_BYTES: usize = 64 * 1024;
-
-/// Servers without lists that are named.
-const MAX_NAMED_SERVERS: usize = 20;
 
 /// Characters of a server's name that are repeated.
 const MAX_SERVER_CHARS: usize = 64;
@@ -113,14 +111,28 @@ impl ItemListing<'_> {
             let message = "`cursor` is not the end of this list any more: list without it";
             return MetaAnswer::error(format!("{}: {message}", self.tool.name()));
         }
+        let unready = UnreadyServers::of_items(self.host, self.view, self.tool.kinds());
         if listed == 0 {
-            let _ = writeln!(text, "{}", self.none());
+            if let Some(server) = self.wanted.server.as_ref().and_then(|it| unready.get(it)) {
+                let text = format!("server `{}` is {server}, so that its", server.name());
+                let text = format!("{text} {} cannot be listed", self.items());
+                return MetaAnswer::error(format!("{text}; call again later"));
+            }
+            let _ = writeln!(text, "{}", self.none(&unready));
         }
         if let Some(last) = last.filter(|_| left > 0) {
             let cursor = cursor(last);
             let _ = writeln!(text, "{left} more: call again with \"cursor\": \"{cursor}\"");
         }
-        self.note_unavailable(&mut text);
+        let note = match &self.wanted.server {
+            None => unready.note(),
+            Some(server) => {
+                unready.get(server).map(|it| format!("{server} is {it}; call again later"))
+            }
+        };
+        if let Some(note) = note {
+            let _ = writeln!(text, "{note}");
+        }
         MetaAnswer { text, ..MetaAnswer::default() }
     }
 
@@ -135,9 +147,10 @@ impl ItemListing<'_> {
         })
     }
 
-    fn none(&self) -> String {
+    fn none(&self, unready: &UnreadyServers) -> String {
         let items = self.items();
         match (&self.wanted.query, &self.wanted.server, &self.wanted.cursor) {
+            (None, None, None) if !unready.is_empty() => format!("no {items} are known yet"),
             (None, None, None) => format!("there are no {items}"),
             (None, Some(server), None) => format!("server `{server}` has no {items}"),
             _ => format!("there are no {items} like that"),
@@ -164,22 +177,6 @@ impl ItemListing<'_> {
             None => format!("leave out `server` to list the {} of all", self.items()),
         };
         MetaAnswer::error(format!("there is no server `{}`; {advice}", escape_control(&shown)))
-    }
-
-    /// Names servers that are down: what they have is not listed.
-    fn note_unavailable(&self, text: &mut String) {
-        let is_wanted = |server: &&CatalogServer| {
-            let is_selected =
-                self.wanted.server.as_ref().is_none_or(|it| *it == server.name.as_str());
-            is_selected && matches!(server.availability, Availability::Down(_))
-        };
-        let down: Vec<_> = self.servers().filter(is_wanted).map(|it| it.name.as_str()).collect();
-        let Some(names) = down.get(..down.len().min(MAX_NAMED_SERVERS)) else { return };
-        if !names.is_empty() {
-            let more = down.len() - names.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let _ = writeln!(text, "unavailable servers: {}{more}", names.join(", "));
-        }
     }
 }
 

@@ -9,7 +9,8 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
 use super::Host;
-use crate::catalog::{Availability, Catalog, CatalogServer, Entry, ItemKind};
+use super::unready::UnreadyServers;
+use crate::catalog::{Catalog, CatalogServer, Entry, ItemKind};
 use crate::config::{Trust, closest_match, escape_control};
 use crate::message::Raw;
 use crate::meta::{
@@ -17,13 +18,16 @@ use crate::meta::{
     search_line,
 };
 use crate::name::ServerName;
-use crate::view::{DescriptionStyle, View};
+use crate::view::{DescriptionStyle, RouteError, View};
 
 /// Limit in bytes of the definitions of one description.
 const MAX_DEFINITIONS_BYTES: usize = 256 * 1024;
 
 /// Characters of the description of a server.
 const MAX_SERVER_CHARS: usize = 160;
+
+/// Characters of a name that a model wrote and that is repeated.
+const MAX_NAME_CHARS: usize = 80;
 
 /// Tools that are named as similar to one that was found.
 const MAX_SIMILAR: usize = 5;
@@ -90,10 +94,15 @@ impl MetaAnswer {
         Self { text, is_error: true, shown: Vec::new() }
     }
 
-    /// Names tools that are nearly the same as the one before.
-    fn show_similar(&mut self, similar: &[&Entry]) {
-        let names = similar.iter().take(MAX_SIMILAR).map(|entry| entry.exposed());
-        let mut names: Vec<_> = names.map(str::to_owned).collect();
+    /// Names tools that are nearly the same as the one before. A model may call one by that line, so
+    /// it counts as shown.
+    fn show_similar(&mut self, view: &View, similar: &[&Entry]) {
+        let named = similar.iter().take(MAX_SIMILAR);
+        let mut names = Vec::new();
+        for entry in named {
+            names.push(entry.exposed().to_owned());
+            self.show(entry, ShownTool::line(&search_line(view, entry)));
+        }
         if similar.len() > MAX_SIMILAR {
             names.push(format!("and {} more", similar.len() - MAX_SIMILAR));
         }
@@ -175,7 +184,11 @@ impl Host {
                 }
                 Err(error) => error.into(),
             },
-            MetaTool::Servers => self.list_servers(view),
+            MetaTool::Servers => {
+                let (host, view) = (self.clone(), view.clone());
+                // The rules are asked for every tool.
+                blocking(move || host.list_servers(&view)).await
+            }
             MetaTool::Call => MetaAnswer {
                 text: format!("{} calls a tool: pass its `name`", MetaTool::Call.name()),
                 is_error: true,
@@ -190,22 +203,32 @@ impl Host {
         {
             return unknown_server(view, server);
         }
+        let own = view.clone();
+        let unready = blocking(move || UnreadyServers::of_tools(&own)).await;
+        if let Some(server) = search.server.as_ref().and_then(|server| unready.get(server)) {
+            let text = format!("server `{}` is {server}, so that its tools", server.name());
+            return MetaAnswer::error(format!("{text} cannot be searched; call again later"));
+        }
         let mut answer = MetaAnswer::default();
         for hit in self.search_tools(view, search).await {
             let line = search_line(view, hit.entry);
             let _ = writeln!(answer.text, "{line}");
             answer.show(hit.entry, ShownTool::line(&line));
-            answer.show_similar(&hit.similar);
+            answer.show_similar(view, &hit.similar);
         }
         if answer.shown.is_empty() {
-            answer.text = "no tool fits; try other words, or fewer".to_owned();
+            answer.text = "no tool fits; try other words, or fewer\n".to_owned();
+        }
+        // A search in one server that is ready has seen everything.
+        if let Some(note) = unready.note().filter(|_| search.server.is_none()) {
+            let _ = writeln!(answer.text, "{note}");
         }
         answer
     }
 
     fn describe_tools(&self, view: &View, names: &DescribeArguments) -> MetaAnswer {
         let mut answer = MetaAnswer::default();
-        let mut left_out = names.left_out;
+        let (unready, mut left_out) = (UnreadyServers::of_tools(view), names.left_out);
         for name in &names.names {
             match view.route(ItemKind::Tool, name) {
                 Ok(entry) => {
@@ -221,7 +244,12 @@ impl Host {
                     }
                 }
                 Err(error) => {
-                    let _ = writeln!(answer.text, "{}", escape_control(&error.to_string()));
+                    let message = match &error {
+                        RouteError::Unknown { .. } => not_ready(view, &unready, name),
+                        _ => None,
+                    };
+                    let message = message.unwrap_or_else(|| error.to_string());
+                    let _ = writeln!(answer.text, "{}", escape_control(&message));
                 }
             }
         }
@@ -238,8 +266,11 @@ impl Host {
         for entry in view.entries(ItemKind::Tool) {
             *counts.entry(&entry.server().name).or_insert(0_usize) += 1;
         }
+        let unready = UnreadyServers::of_tools(view);
         // A server without a visible tool does not exist for the caller, unless it may have some.
-        let is_shown = |it: &&CatalogServer| counts.contains_key(&it.name) || !it.are_tools_listed;
+        let is_shown = |it: &&CatalogServer| {
+            counts.contains_key(&it.name) || unready.get(it.name.as_str()).is_some()
+        };
         for (index, server) in visible_servers(view).filter(is_shown).enumerate() {
             if index >= MAX_SERVERS {
                 left_out += 1;
@@ -247,10 +278,12 @@ impl Host {
             }
             let count = counts.get(&server.name).copied().unwrap_or_default();
             let tools = if count == 1 { "tool" } else { "tools" };
-            let _ = write!(answer.text, "{}: {count} {tools}", server.name);
-            if let Availability::Down(_) = server.availability {
-                answer.text.push_str(", unavailable now");
-            }
+            let _ = match unready.get(server.name.as_str()) {
+                Some(unready) => {
+                    write!(answer.text, "{}: {unready}; call again later", server.name)
+                }
+                None => write!(answer.text, "{}: {count} {tools}", server.name),
+            };
             let described = self.described(&server.name);
             if let Some(line) = described.lines().find(|line| !line.trim().is_empty()) {
                 let line: String = line.trim().chars().take(MAX_SERVER_CHARS).collect();
@@ -305,10 +338,19 @@ fn visible_servers(view: &View) -> impl Iterator<Item = &CatalogServer> {
     view.catalog().servers().filter(|server| view.could_contain(&server.name))
 }
 
+/// The message for an unknown tool that a server may have which is not ready.
+fn not_ready(view: &View, unready: &UnreadyServers, name: &str) -> Option<String> {
+    let owners = view.possible_owners(name);
+    let owner = owners.iter().find_map(|owner| unready.get(owner.as_str()))?;
+    let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let server = owner.name();
+    Some(format!("`{shown}` is not known: server `{server}` is {owner}; call again later"))
+}
+
 /// The answer to a search in a server that does not exist for the caller.
 fn unknown_server(view: &View, server: &str) -> MetaAnswer {
     let names: Vec<_> = visible_servers(view).map(|it| it.name.as_str()).collect();
-    let shown: String = server.chars().take(64).collect();
+    let shown: String = server.chars().take(MAX_NAME_CHARS).collect();
     let mut text = format!("there is no server `{}`", escape_control(&shown));
     if let Some(near) = closest_match(server, names.iter().copied()) {
         let _ = write!(text, "; did you mean `{near}`?");

@@ -19,16 +19,15 @@ const DEFAULT_LIMIT: usize = 5;
 /// Most tools that are described at once.
 pub(super) const MAX_NAMES: usize = 20;
 
+/// Characters of a wrong key or value that are repeated.
+const MAX_WORD_CHARS: usize = 40;
+
 /// Why the arguments of a meta tool cannot be used, for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentError(String);
 
 impl ArgumentError {
-    fn new(tool: MetaTool, problem: &str) -> Self {
-        Self::of_tool(tool.name(), problem)
-    }
-
-    pub(super) fn of_tool(name: &str, problem: &str) -> Self {
+    fn of_tool(name: &str, problem: &str) -> Self {
         Self(format!("{name}: {problem}"))
     }
 }
@@ -57,30 +56,34 @@ impl SearchArguments {
     ///
     /// # Errors
     ///
-    /// If there is no query with a word, or a member has another type.
+    /// If there is no query with a word, or a member is unknown, written twice or of another type.
     pub fn read(arguments: &Raw) -> Result<Self, ArgumentError> {
-        let error = |problem: &str| ArgumentError::new(MetaTool::Search, problem);
-        let written = arguments.get("queries").or_else(|| arguments.get("query"));
-        let queries = written.as_ref().and_then(texts);
-        let queries = queries.ok_or_else(|| error("`queries` must be an array of strings"))?;
-        if queries.len() > MAX_QUERIES {
+        let reader = ArgumentReader { tool: MetaTool::Search.name(), arguments };
+        reader.require_known(&["queries", "query", "server", "limit"])?;
+        let queries = reader.texts("queries", "query")?;
+        let limit = reader.number("limit", MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT);
+        let search = Self { queries, server: reader.string("server")?, limit };
+        search.validate()?;
+        Ok(search)
+    }
+
+    /// Checks arguments that do not come from a model.
+    ///
+    /// # Errors
+    ///
+    /// If there is no query with a word, or a number is beyond its limit.
+    pub fn validate(&self) -> Result<(), ArgumentError> {
+        let error = |problem: &str| ArgumentError::of_tool(MetaTool::Search.name(), problem);
+        if self.queries.len() > MAX_QUERIES {
             return Err(error(&format!("`queries` may have {MAX_QUERIES} texts")));
         }
-        if queries.iter().all(|query| query.trim().is_empty()) {
+        if self.queries.iter().all(|query| query.trim().is_empty()) {
             return Err(error("`queries` is empty: say what the tool should do"));
         }
-        let limit = match arguments.get("limit").filter(|limit| !limit.is_null()) {
-            None => DEFAULT_LIMIT,
-            Some(limit) => {
-                let number = limit.as_u64().and_then(|it| usize::try_from(it).ok());
-                let number = number.filter(|it| (1..=MAX_LIMIT).contains(it));
-                number.ok_or_else(|| error(&format!("`limit` must be 1 to {MAX_LIMIT}")))?
-            }
-        };
-        let server = arguments.get("server").filter(|server| !server.is_null());
-        let server =
-            server.map(|server| text(&server).ok_or_else(|| error("`server` must be a string")));
-        Ok(Self { queries, server: server.transpose()?, limit })
+        match (1..=MAX_LIMIT).contains(&self.limit) {
+            true => Ok(()),
+            false => Err(error(&format!("`limit` must be 1 to {MAX_LIMIT}"))),
+        }
     }
 }
 
@@ -98,14 +101,13 @@ impl DescribeArguments {
     ///
     /// # Errors
     ///
-    /// If there is no name, or a member has another type.
+    /// If there is no name, or a member is unknown, written twice or of another type.
     pub fn read(arguments: &Raw) -> Result<Self, ArgumentError> {
-        let error = |problem: &str| ArgumentError::new(MetaTool::Describe, problem);
-        let written = arguments.get("names").or_else(|| arguments.get("name"));
-        let names = written.as_ref().and_then(texts);
-        let names = names.ok_or_else(|| error("`names` must be an array of strings"))?;
+        let reader = ArgumentReader { tool: MetaTool::Describe.name(), arguments };
+        reader.require_known(&["names", "name"])?;
+        let names = reader.texts("names", "name")?;
         if names.is_empty() {
-            return Err(error("`names` is empty: find names with trunkline_search"));
+            return Err(reader.error("`names` is empty: find names with trunkline_search"));
         }
         let mut unique: Vec<String> = Vec::new();
         let mut left_out = 0;
@@ -137,11 +139,11 @@ impl CallArguments {
     /// If there is no name, or a member is written twice: another tool could run than the one that
     /// a rule was checked for.
     pub fn read(arguments: &Raw) -> Result<Self, ArgumentError> {
-        let error = |problem: &str| ArgumentError::new(MetaTool::Call, problem);
+        let reader = ArgumentReader { tool: MetaTool::Call.name(), arguments };
+        let error = |problem: &str| reader.error(problem);
         let is_unknown = |(key, _): &(String, Raw)| !matches!(&**key, "name" | "arguments");
         if let Some((key, _)) = arguments.members().iter().find(|it| is_unknown(it)) {
-            let key: String = key.chars().take(40).collect();
-            let key = escape_control(&key);
+            let key = cut(key);
             return Err(error(&format!(
                 "unknown `{key}`: arguments of the tool are in `arguments`"
             )));
@@ -157,6 +159,75 @@ impl CallArguments {
     }
 }
 
+/// Reads arguments of one tool. A member that is unknown or written twice is an error: another
+/// program could read another request.
+pub(super) struct ArgumentReader<'a> {
+    /// The name of the tool.
+    pub(super) tool: &'static str,
+    pub(super) arguments: &'a Raw,
+}
+
+impl ArgumentReader<'_> {
+    pub(super) fn error(&self, problem: &str) -> ArgumentError {
+        ArgumentError::of_tool(self.tool, problem)
+    }
+
+    pub(super) fn require_known(&self, known: &[&str]) -> Result<(), ArgumentError> {
+        if !self.arguments.is_object() {
+            return Err(self.error("the arguments must be an object"));
+        }
+        let members = self.arguments.members();
+        match members.iter().find(|(key, _)| !known.contains(&&**key)) {
+            Some((key, _)) => {
+                let known = known.join("`, `");
+                Err(self.error(&format!("unknown `{}`; it has `{known}`", cut(key))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn optional(&self, key: &str) -> Result<Option<Raw>, ArgumentError> {
+        let found = self.arguments.get_unique(key);
+        let found = found.map_err(|_| self.error(&format!("`{key}` is written twice")))?;
+        Ok(found.filter(|value| !value.is_null()))
+    }
+
+    pub(super) fn string(&self, key: &str) -> Result<Option<String>, ArgumentError> {
+        let written = self.optional(key)?;
+        written.map(|it| text(&it).ok_or_else(|| self.not_a_string(key))).transpose()
+    }
+
+    pub(super) fn number(&self, key: &str, most: usize) -> Result<Option<usize>, ArgumentError> {
+        let read = |written: Raw| {
+            let number = written.as_u64().and_then(|it| usize::try_from(it).ok());
+            let number = number.filter(|it| (1..=most).contains(it));
+            number.ok_or_else(|| self.error(&format!("`{key}` must be 1 to {most}")))
+        };
+        self.optional(key)?.map(read).transpose()
+    }
+
+    /// The strings under a key, or under the singular that models also write.
+    fn texts(&self, key: &str, singular: &str) -> Result<Vec<String>, ArgumentError> {
+        let written = match (self.optional(key)?, self.optional(singular)?) {
+            (Some(_), Some(_)) => {
+                return Err(self.error(&format!("`{singular}` is the same as `{key}`: pass one")));
+            }
+            (one, other) => one.or(other),
+        };
+        let found = written.as_ref().and_then(texts);
+        found.ok_or_else(|| self.error(&format!("`{key}` must be an array of strings")))
+    }
+
+    pub(super) fn not_a_string(&self, key: &str) -> ArgumentError {
+        self.error(&format!("`{key}` must be a string"))
+    }
+}
+
+/// The beginning of a word that a model wrote.
+pub(super) fn cut(word: &str) -> String {
+    escape_control(&word.chars().take(MAX_WORD_CHARS).collect::<String>())
+}
+
 /// The strings of an array, or one string.
 fn texts(value: &Raw) -> Option<Vec<String>> {
     match text(value) {
@@ -166,7 +237,7 @@ fn texts(value: &Raw) -> Option<Vec<String>> {
     }
 }
 
-pub(super) fn text(value: &Raw) -> Option<String> {
+fn text(value: &Raw) -> Option<String> {
     value.as_str().map(Cow::into_owned)
 }
 
@@ -195,6 +266,11 @@ mod tests {
             r#"{"queries":["a"],"limit":"5"}"#,
             r#"{"queries":["a"],"server":1}"#,
             r#"{"queries":["1","2","3","4","5","6","7","8","9"]}"#,
+            r#"{"queries":["a"],"queries":["b"]}"#,
+            r#"{"queries":["a"],"query":"b"}"#,
+            r#"{"queries":["a"],"servers":"s"}"#,
+            r#"{"queries":["a"],"limit":1,"limit":2}"#,
+            "[]",
         ] {
             assert!(SearchArguments::read(&raw(wrong)).is_err(), "{wrong}");
         }
@@ -208,7 +284,14 @@ mod tests {
         assert_eq!((read.names.len(), read.left_out), (MAX_NAMES, 1000 - MAX_NAMES));
         let twice = DescribeArguments::read(&raw(r#"{"names":["a","a"]}"#)).unwrap();
         assert_eq!((twice.names.len(), twice.left_out), (1, 0));
-        assert!(DescribeArguments::read(&raw(r#"{"names":[]}"#)).is_err());
+        for wrong in [
+            r#"{"names":[]}"#,
+            r#"{"names":["a"],"names":["b"]}"#,
+            r#"{"names":["a"],"name":"b"}"#,
+            r#"{"names":["a"],"server":"s"}"#,
+        ] {
+            assert!(DescribeArguments::read(&raw(wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

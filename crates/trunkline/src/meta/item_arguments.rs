@@ -1,8 +1,7 @@
 //! Arguments of the tools for resources and prompts, which come from models.
 
 use super::ItemTool;
-use super::arguments::{ArgumentError, text};
-use crate::config::escape_control;
+use super::arguments::{ArgumentError, ArgumentReader, cut};
 use crate::message::Raw;
 
 /// Most items of one list.
@@ -10,9 +9,6 @@ pub(super) const MAX_LISTED_ITEMS: usize = 200;
 
 /// Items of a list that names no limit.
 pub(super) const DEFAULT_ITEMS: usize = 50;
-
-/// Characters of a wrong key or value that are repeated.
-const MAX_WORD_CHARS: usize = 40;
 
 /// The request that a call of an [`ItemTool`] makes.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ impl ItemRequest {
     /// If an argument is missing, unknown or written twice, or has another type: a server could
     /// otherwise receive another request than the one that a rule was checked for.
     pub fn read(tool: ItemTool, arguments: &Raw) -> Result<Self, ArgumentError> {
-        let reader = ArgumentReader { tool, arguments };
+        let reader = ArgumentReader { tool: tool.name(), arguments };
         match tool {
             ItemTool::ListResources | ItemTool::ListPrompts => reader.list().map(Self::List),
             ItemTool::ReadResource => {
@@ -73,65 +69,19 @@ impl ItemRequest {
     }
 }
 
-struct ArgumentReader<'a> {
-    tool: ItemTool,
-    arguments: &'a Raw,
-}
-
 impl ArgumentReader<'_> {
-    fn error(&self, problem: &str) -> ArgumentError {
-        ArgumentError::of_tool(self.tool.name(), problem)
-    }
-
     fn list(&self) -> Result<ItemListArguments, ArgumentError> {
         self.require_known(&["server", "query", "limit", "cursor"])?;
-        let string = |key: &str| {
-            let written = self.optional(key)?;
-            let string = written.map(|it| text(&it).ok_or_else(|| self.not_a_string(key)));
-            string.transpose()
-        };
-        let limit = match self.optional("limit")? {
-            None => DEFAULT_ITEMS,
-            Some(limit) => {
-                let number = limit.as_u64().and_then(|it| usize::try_from(it).ok());
-                let number = number.filter(|it| (1..=MAX_LISTED_ITEMS).contains(it));
-                number.ok_or_else(|| {
-                    self.error(&format!("`limit` must be 1 to {MAX_LISTED_ITEMS}"))
-                })?
-            }
-        };
-        let (server, query, cursor) = (string("server")?, string("query")?, string("cursor")?);
+        let limit = self.number("limit", MAX_LISTED_ITEMS)?.unwrap_or(DEFAULT_ITEMS);
+        let (server, query) = (self.string("server")?, self.string("query")?);
+        let cursor = self.string("cursor")?;
         let query = query.filter(|query| !query.trim().is_empty());
         Ok(ItemListArguments { server, query, limit, cursor })
-    }
-
-    fn require_known(&self, known: &[&str]) -> Result<(), ArgumentError> {
-        if !self.arguments.is_object() {
-            return Err(self.error("the arguments must be an object"));
-        }
-        let members = self.arguments.members();
-        match members.iter().find(|(key, _)| !known.contains(&&**key)) {
-            Some((key, _)) => {
-                let known = known.join("`, `");
-                Err(self.error(&format!("unknown `{}`; it has `{known}`", cut(key))))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn optional(&self, key: &str) -> Result<Option<Raw>, ArgumentError> {
-        let found = self.arguments.get_unique(key);
-        let found = found.map_err(|_| self.error(&format!("`{key}` is written twice")))?;
-        Ok(found.filter(|value| !value.is_null()))
     }
 
     fn required(&self, key: &str) -> Result<Raw, ArgumentError> {
         let found = self.optional(key)?.filter(|value| value.as_str().is_some());
         found.ok_or_else(|| self.not_a_string(key))
-    }
-
-    fn not_a_string(&self, key: &str) -> ArgumentError {
-        self.error(&format!("`{key}` must be a string"))
     }
 
     /// The protocol has only strings as arguments of prompts.
@@ -145,11 +95,6 @@ impl ArgumentReader<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// The beginning of a word that a model wrote.
-fn cut(word: &str) -> String {
-    escape_control(&word.chars().take(MAX_WORD_CHARS).collect::<String>())
 }
 
 #[cfg(test)]

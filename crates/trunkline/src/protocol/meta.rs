@@ -29,6 +29,9 @@ pub const RETRY: &str = "io.trunkline/retry";
 pub const UNTRUSTED: &str = "io.trunkline/untrusted";
 /// In a block that replaces a resource, such as a link to a file: the other members of that resource.
 pub const RESOURCE: &str = "io.trunkline/resource";
+/// In the result of a tool that reads a resource or gets a prompt: the other members of the server's
+/// result.
+pub const RESULT: &str = "io.trunkline/result";
 
 #[cfg(test)]
 mod tests {
@@ -36,7 +39,7 @@ mod tests {
 
     #[test]
     fn own_keys_have_the_prefix() {
-        for key in [UNAVAILABLE, RETRY, UNTRUSTED, RESOURCE] {
+        for key in [UNAVAILABLE, RETRY, UNTRUSTED, RESOURCE, RESULT] {
             assert!(key.starts_with(PREFIX), "{key}");
         }
     }
