@@ -2,7 +2,7 @@
 //! those above it.
 
 pub(crate) mod request_log;
-pub(crate) mod errors;
+pub(crate) mod error_codes;
 pub(crate) mod availability;
 pub(crate) mod list_cache;
 pub(crate) mod gateway;

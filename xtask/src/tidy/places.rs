@@ -82,7 +82,7 @@ const PLACES: &[Place] = &[
         within: GATEWAY,
         homes: &[
             "crates/trunkline-gateway/src/request/errors.rs",
-            "crates/trunkline-gateway/src/handlers/errors.rs",
+            "crates/trunkline-gateway/src/handlers/error_codes.rs",
         ],
         names: &["RpcError::new"],
         remedy: "add a function there",
@@ -190,7 +190,7 @@ mod tests {
         let text = "fn f() { RpcError::new(code::INVALID_PARAMS, \"no\"); }";
         let gateway = "crates/trunkline-gateway/src";
         assert_eq!(problems(&format!("{gateway}/handlers/list.rs"), text).len(), 1);
-        assert!(problems(&format!("{gateway}/handlers/errors.rs"), text).is_empty());
+        assert!(problems(&format!("{gateway}/handlers/error_codes.rs"), text).is_empty());
         assert!(problems(&format!("{gateway}/request/errors.rs"), text).is_empty());
         assert!(problems("crates/trunkline/src/a.rs", text).is_empty());
     }

@@ -9,7 +9,7 @@ use trunkline::item::ItemKind;
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
-use super::errors::{FailedRequest, Failure};
+use super::error_codes::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::request_log;
 use crate::client::caller::Caller;

@@ -8,7 +8,7 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::principal::Requester;
 use trunkline::protocol::Era;
 
-use super::errors::{FailedRequest, Failure, StateError};
+use super::error_codes::{FailedRequest, Failure, StateError};
 use super::gateway::Gateway;
 use crate::client::arguments_digest::ArgumentsDigest;
 use crate::client::caller::Caller;

@@ -11,7 +11,7 @@ use trunkline::protocol::Era;
 use trunkline::view::View;
 
 use super::call_guard::CallGuard;
-use super::errors::{FailedRequest, Failure};
+use super::error_codes::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::parking::own_state;
 use super::request_log;

@@ -9,7 +9,7 @@ use trunkline::name::{ServerName, parse_qualified_uri};
 use trunkline::policy::Visibility;
 use trunkline::view::View;
 
-use super::errors::Failure;
+use super::error_codes::Failure;
 use super::gateway::Gateway;
 
 /// The servers that the requested name or URI would belong to. Servers on which the caller could

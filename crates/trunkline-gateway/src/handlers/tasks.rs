@@ -10,7 +10,7 @@ use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::protocol::{Era, meta};
 
-use super::errors::{FailedRequest, Failure};
+use super::error_codes::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::request_log;
 use crate::client::caller::Caller;

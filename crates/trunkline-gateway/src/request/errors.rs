@@ -1,4 +1,4 @@
-//! The JSON-RPC errors of the gateway itself, each with its code. `handlers/errors.rs` maps the
+//! The JSON-RPC errors of the gateway itself, each with its code. `handlers/error_codes.rs` maps the
 //! failures of relayed requests, which depend on method and era.
 
 use std::fmt::Display;

@@ -298,6 +298,8 @@ async fn server_does_not_take_over_a_meta_tool_by_a_reload() {
     hosted.host.reload(config("direct"), BTreeMap::new()).await;
     let answer = call(&mut asker).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    // Nor is its tool suggested to the model.
+    assert_eq!(answer["error"]["message"], "there is no tool `trunkline_call`");
     assert_eq!(heard_of(&folder, "tools/call").len(), 0);
     hosted.end().await;
 }

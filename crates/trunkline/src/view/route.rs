@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::View;
 use crate::catalog::{Entry, ItemKind};
 use crate::config::{Suggestions, escape_control};
-use crate::name::{ServerName, parse_qualified_uri, qualified_uri};
+use crate::name::{HOST_TOOL_NAMES, ServerName, parse_qualified_uri, qualified_uri};
 use crate::policy::{Decision, Disclosure, Reason};
 
 /// Maximum number of names suggested for one that does not exist.
@@ -217,7 +217,11 @@ impl View {
     }
 
     pub(super) fn unknown(&self, kind: ItemKind, name: &str) -> RouteError<'_> {
-        let suggestions = self.suggestions(kind, name);
+        // A model that was shown this tool of the host would send its arguments to a server.
+        let suggestions = match HOST_TOOL_NAMES.contains(&name) {
+            true => Vec::new(),
+            false => self.suggestions(kind, name),
+        };
         RouteError::Unknown { kind, name: name.to_owned(), suggestions }
     }
 
