@@ -126,6 +126,8 @@ mod tests {
         let many = |count| (0..count).map(|it| (format!("t{it}"), ShownTool::line("x"))).collect();
         shown.record(many(MAX_SHOWN_TOOLS));
         shown.record(many(1));
+        assert!(is_called(&shown, &view, CallPath::Meta), "nothing was forgotten");
+        shown.record(vec![("another".to_owned(), ShownTool::line("x"))]);
         assert!(!is_called(&shown, &view, CallPath::Meta));
         assert!(is_called(&shown, &view, CallPath::Direct));
         let entry = view.route(ItemKind::Tool, "a_t").unwrap();
