@@ -240,13 +240,13 @@ impl StdioClient {
             return Err(too_many_requests(MAX_REQUESTS));
         }
         let (outlet, written) = (self.outlet.clone(), id.clone());
-        let request = running.run(self.handle(caller, incoming, held));
-        // Boxed, because spawning moves the future.
-        self.requests.spawn(Box::pin(async move {
+        // Boxed first, because each step around the future moves it.
+        let request = running.run(Box::pin(self.handle(caller, incoming, held)));
+        self.requests.spawn(async move {
             if panics::outcome_of(request).await.is_none() {
                 outlet.send(response(&written, Err(handler_panicked())).into()).await;
             }
-        }));
+        });
         Ok(())
     }
 
