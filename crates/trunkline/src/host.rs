@@ -38,6 +38,8 @@ mod authorize;
 mod refresh;
 mod bind;
 mod catalog_task;
+mod blocking;
+mod search_index;
 mod legacy_connections;
 mod dedicated;
 mod relay;
@@ -65,10 +67,10 @@ use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
 pub use self::meta::MetaAnswer;
-use self::meta::SearchIndex;
 pub use self::options::HostOptions;
 pub use self::progress::Progress;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
+use self::search_index::SearchIndex;
 use self::shown::CallerShownTools;
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::tool::{Tool, ToolCall};
@@ -159,7 +161,7 @@ struct HostShared {
     diagnostics: Vec<Diagnostic>,
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
-    search: SearchIndex,
+    search: Arc<SearchIndex>,
     /// The tools that the owner was shown.
     owner_shown: Arc<CallerShownTools>,
 }
@@ -198,6 +200,9 @@ impl Host {
         let active = watch::Sender::new(ActiveConfig::new(config, agents));
         let NewCatalog { task, catalog, refresh } =
             CatalogTask::build(Arc::clone(&servers), active.subscribe(), options.reserved);
+        let search = Arc::new(SearchIndex::default());
+        // Ends with the catalog task.
+        tokio::spawn(Arc::clone(&search).follow(catalog.clone(), active.subscribe()));
         let shared = HostShared {
             servers,
             active,
@@ -213,7 +218,7 @@ impl Host {
             gateways,
             diagnostics,
             connections,
-            search: SearchIndex::default(),
+            search,
             owner_shown: Arc::default(),
         };
         Self { shared: Arc::new(shared) }

@@ -32,7 +32,7 @@ pub(crate) fn run(
         limit: arguments.limit.into(),
     };
     let is_valid = search.validate();
-    is_valid.map_err(|error| Failure::new(FailureKind::Usage, error.to_string()))?;
+    is_valid.map_err(|error| Failure::new(FailureKind::Usage, error.problem().to_owned()))?;
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {

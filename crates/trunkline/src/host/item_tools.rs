@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::blocking::blocking;
 use super::caller::HostCaller;
-use super::meta::{MetaAnswer, blocking, is_untrusted};
+use super::meta::{MetaAnswer, is_untrusted};
 use super::unready::UnreadyServers;
 use super::{Host, WaitFor};
 use crate::call::{CallError, CallOptions, Outcome};

@@ -2,13 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
-use tokio::task::{JoinError, spawn_blocking};
-
 use super::Host;
+use super::blocking::blocking;
 use super::unready::UnreadyServers;
 use crate::catalog::{Catalog, CatalogServer, Entry, ItemKind};
 use crate::config::{Trust, closest_match, escape_control};
@@ -34,11 +31,6 @@ const MAX_SIMILAR: usize = 5;
 
 /// Servers that are listed.
 const MAX_SERVERS: usize = 500;
-
-/// The index of the newest catalog that was searched. The lock is held while it is built, so that
-/// it is built once.
-#[derive(Default)]
-pub(super) struct SearchIndex(Mutex<Option<Arc<ToolIndex>>>);
 
 /// A tool that was found, by exposed name.
 struct FoundTool {
@@ -133,18 +125,9 @@ impl MetaAnswer {
 }
 
 impl Host {
-    /// The search index of a catalog, built unless it is known. Building needs time for a large
-    /// catalog and blocks no thread of the runtime.
+    /// The search index of a catalog. That of the newest one is built in the background.
     pub async fn tool_index(&self, catalog: &Arc<Catalog>) -> Arc<ToolIndex> {
-        let mut known = self.shared.search.0.lock().await;
-        if let Some(index) = known.as_ref().filter(|index| index.is_of(catalog)) {
-            return Arc::clone(index);
-        }
-        let (catalog, before) = (Arc::clone(catalog), known.clone());
-        let build = move || ToolIndex::build(&catalog, before.as_deref());
-        let index = Arc::new(blocking(build).await);
-        *known = Some(Arc::clone(&index));
-        index
+        self.shared.search.of(catalog).await
     }
 
     /// Finds tools of a view by what they do, best first. Blocks no thread of the runtime: for the
@@ -314,17 +297,6 @@ impl Host {
         let described = info.and_then(|info| text(info.get("description")));
         let title = || info.and_then(|info| text(info.get("title")));
         described.or_else(|| text(status.instructions)).or_else(title).unwrap_or_default()
-    }
-}
-
-/// Runs a function on the blocking pool. A panic continues here: an empty answer would look as if
-/// there were no tools.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
-        Ok(result) => result,
-        Err(Ok(panic)) => resume_unwind(panic),
-        // The runtime is shutting down, and drops this task.
-        Err(Err(_)) => std::future::pending().await,
     }
 }
 

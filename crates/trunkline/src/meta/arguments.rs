@@ -24,17 +24,25 @@ const MAX_WORD_CHARS: usize = 40;
 
 /// Why the arguments of a meta tool cannot be used, for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentError(String);
+pub struct ArgumentError {
+    tool: Box<str>,
+    problem: Box<str>,
+}
 
 impl ArgumentError {
     fn of_tool(name: &str, problem: &str) -> Self {
-        Self(format!("{name}: {problem}"))
+        Self { tool: name.into(), problem: problem.into() }
+    }
+
+    /// The reason without the name of the tool, for a caller that is not a model.
+    pub fn problem(&self) -> &str {
+        &self.problem
     }
 }
 
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}: {}", self.tool, self.problem)
     }
 }
 
