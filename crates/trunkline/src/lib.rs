@@ -39,6 +39,7 @@ pub mod protocol;
 pub mod message;
 
 pub mod config;
+pub mod secrets;
 
 mod sanitize;
 pub mod item;
