@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(store.get(&key).unwrap(), None);
         store.set(&key, &Secret::new("hunter2")).unwrap();
         assert_eq!(store.get(&key).unwrap().unwrap().expose(), "hunter2");
-        assert_eq!(store.keys().unwrap(), [key.clone()]);
+        assert_eq!(store.keys().unwrap(), std::slice::from_ref(&key));
         assert!(store.remove(&key).unwrap());
         assert!(!store.remove(&key).unwrap());
     }
