@@ -5,5 +5,6 @@ pub mod generate;
 pub mod invariants;
 pub mod exchanges;
 pub mod peers;
+pub mod browser;
 pub mod clients;
 pub mod conformance;

@@ -34,9 +34,11 @@ mod decode;
 mod units;
 mod keywords;
 mod inherit;
+mod oauth;
 mod origin;
 mod identity;
 mod agent;
+mod transport;
 mod model;
 mod environment;
 mod raw;
@@ -50,6 +52,7 @@ mod chain;
 mod agents;
 mod toggles;
 mod env_file;
+mod resolved;
 mod resolve;
 mod fingerprint;
 mod display;
@@ -83,6 +86,7 @@ pub use model::{
     ServerSettings, Share, StartPolicy, Stdio, Timeouts, ToolLists, ToolMode, ToolSurface,
     Transport, Trust, UnknownKey, UriStyle,
 };
+pub use oauth::{IdentityProvider, OAuthGrant, OAuthMode, OAuthSettings, ResolvedOAuth};
 pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use render::ColorStyle;

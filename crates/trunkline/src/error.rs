@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Tls,
     /// The server requires authentication.
     Unauthorized,
+    /// The server requires a login of the user.
+    NeedsLogin,
     /// The server responded with an HTTP error status.
     HttpStatus(u16),
     /// The server ended the session.
@@ -68,7 +70,8 @@ impl ErrorKind {
             | Self::UnusableValue
             | Self::CommandNotFound
             | Self::StartFailed
-            | Self::Unauthorized => Fault::Configuration,
+            | Self::Unauthorized
+            | Self::NeedsLogin => Fault::Configuration,
             Self::Exited
             | Self::HttpStatus(_)
             | Self::SessionExpired
@@ -97,9 +100,9 @@ impl ErrorKind {
         }
     }
 
-    /// Whether no connection could be established, so that every other request fails as well.
+    /// Whether the server cannot be used, so that every other request fails as well.
     pub fn is_unreachable(self) -> bool {
-        matches!(self, Self::Unreachable | Self::Tls)
+        matches!(self, Self::Unreachable | Self::Tls | Self::NeedsLogin)
     }
 }
 

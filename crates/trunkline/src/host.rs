@@ -50,6 +50,7 @@ mod meta;
 mod shown;
 mod caller;
 mod item_tools;
+mod login;
 mod progress;
 mod tool;
 mod builder;

@@ -40,11 +40,15 @@ pub mod message;
 
 pub mod config;
 pub mod secrets;
+pub mod auth;
 
 mod sanitize;
 pub mod item;
 
 mod transport;
+
+mod headers_command;
+pub mod oauth;
 
 pub mod connection;
 pub mod registry;

@@ -19,14 +19,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use any::AnyTransport;
+pub(crate) use http::address_guard::AddressGuard;
 pub use http::client::HttpOptions;
 pub(crate) use http::client::{ClientProcess, HttpClient};
 pub(crate) use http::endpoint::HttpEndpoint;
 pub(crate) use http::gateways::ReachableGateways;
+pub(crate) use http::guarded::{GuardedClient, GuardedPost, GuardedResponse};
 pub use http::proxy::Proxies;
 pub(crate) use mask::SecretMask;
 pub(crate) use stderr_tail::StderrTail;
 pub use stdio::process::{ChildOptions, RemainingProcess};
+pub(crate) use stdio::program_output::{RunLimits, program_output};
 
 use crate::error::Error;
 use crate::message::Response;

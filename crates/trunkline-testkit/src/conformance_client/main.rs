@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "this is a program, and the suite keeps what it says")]
 
 mod answers;
+mod login;
 
 use std::env;
 use std::process::ExitCode;
@@ -41,6 +42,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(scenario: &str, url: &str) -> Result<(), Failure> {
+    if scenario.starts_with("auth/") {
+        return login::run(url).await;
+    }
     let connection = connection(url)?;
     connection.connect().await?;
     let result = play(scenario, &connection).await;

@@ -127,6 +127,8 @@ codes! {
     BadHeader = "bad-header",
     /// The name or value of an environment variable cannot be set.
     BadVariable = "bad-variable",
+    /// Settings of OAuth lack something that they need.
+    IncompleteOAuth = "incomplete-oauth",
     /// The command looks like a whole command line.
     CommandLine = "command-line",
     /// A timeout too short for the unit of its dialect.

@@ -106,10 +106,6 @@ pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
     note("title", "nothing shows it"),
     note("version", "it is the host's bookkeeping"),
     note("watchPaths", "servers are not restarted for changed files"),
-    warning("auth", "signing in with OAuth is not supported yet"),
-    warning("headersHelper", "the program is not run, and its headers are not sent"),
-    warning("oauth", "signing in with OAuth is not supported yet"),
-    warning("oauthClient", "signing in with OAuth is not supported yet"),
     warning("sandboxEnabled", "the server does not run in a sandbox"),
 ];
 

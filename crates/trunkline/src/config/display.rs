@@ -10,6 +10,7 @@ use super::model::{
     AgentPattern, Config, FoundBy, ItemToolSettings, Origin, Provenance, RemoteTransport, Restart,
     Server, ServerSettings, ToolLists, Transport,
 };
+use super::oauth::{OAuthMode, OAuthSettings};
 use super::redact::{self, is_like_credential};
 use super::secret::MASK;
 use super::template::Template;
@@ -158,9 +159,48 @@ fn transport_json(transport: &Transport) -> Value {
             json!({
                 "url": remote.url.redacted(),
                 "headers": remote.headers.iter().map(header).collect::<Map<_, _>>(),
+                "headersCommand": remote.headers_command.as_ref().map(|it| shown_arguments(it)),
+                "oauth": oauth_json(&remote.oauth),
             })
         }
     }
+}
+
+/// The settings that were written; most servers have none.
+fn oauth_json(oauth: &OAuthMode) -> Option<Value> {
+    let settings = match oauth {
+        OAuthMode::Disabled => return Some(false.into()),
+        OAuthMode::Enabled(settings) => settings,
+    };
+    if **settings == OAuthSettings::default() {
+        return None;
+    }
+    let masked = |value: &Option<Template>| value.as_ref().map(Template::masked);
+    let provider = settings.identity_provider.as_ref().map(|provider| {
+        without_nulls(json!({
+            "tokenUrl": provider.token_url,
+            "clientId": masked(&provider.client_id),
+            "clientSecret": masked(&provider.client_secret),
+            "idToken": provider.id_token.masked(),
+        }))
+    });
+    let hosts = Some(&settings.private_hosts).filter(|hosts| !hosts.is_empty());
+    Some(without_nulls(json!({
+        "grant": settings.grant.as_str(),
+        "clientId": settings.client_id.as_ref().map(Template::redacted),
+        "clientSecret": masked(&settings.client_secret),
+        "privateKey": masked(&settings.private_key),
+        "keyId": settings.key_id,
+        "clientMetadataUrl": settings.client_metadata_url,
+        "scopes": settings.scopes,
+        "assertion": masked(&settings.assertion),
+        "identityProvider": provider,
+        "metadataUrl": settings.metadata_url,
+        "callbackPort": settings.callback_port,
+        "redirectUri": settings.redirect_uri,
+        "privateHosts": hosts,
+        "dpop": settings.dpop,
+    })))
 }
 
 fn tool_lists(lists: &ToolLists) -> Map<String, Value> {

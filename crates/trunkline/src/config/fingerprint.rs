@@ -7,6 +7,7 @@ use std::path::Path;
 use ring::digest;
 
 use super::model::{Server, Transport};
+use super::oauth::OAuthMode;
 use super::template::{ReferenceSource, Template};
 
 /// The fingerprint of a server's connection settings. Equal fingerprints mean the same program or
@@ -113,7 +114,12 @@ impl Server {
             }
             Transport::Remote(remote) => {
                 let headers = remote.headers.iter().map(|(_, value)| value);
-                Box::new(std::iter::once(&remote.url).chain(headers))
+                let command = remote.headers_command.iter().flatten();
+                let values = std::iter::once(&remote.url).chain(headers).chain(command);
+                match &remote.oauth {
+                    OAuthMode::Disabled => Box::new(values),
+                    OAuthMode::Enabled(settings) => Box::new(values.chain(settings.values())),
+                }
             }
         }
     }

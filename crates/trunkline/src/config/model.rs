@@ -11,7 +11,7 @@ pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust,
 pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, Origin};
 use super::secret::Secret;
 use super::source::Location;
-use super::template::Template;
+pub use super::transport::{Remote, RemoteTransport, Stdio, Transport};
 use crate::name::{BundleName, ServerName};
 
 /// The configuration of a host, merged from all layers.
@@ -211,52 +211,6 @@ pub struct ListLocations {
     pub allow: Option<Location>,
     /// The deny-list.
     pub deny: Option<Location>,
-}
-
-/// The transport of a server.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// A child process that communicates over stdin and stdout.
-    Stdio(Stdio),
-    /// A remote server with an HTTP URL.
-    Remote(Remote),
-}
-
-/// A child process.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Stdio {
-    /// The program.
-    pub command: Template,
-    /// Its arguments.
-    pub args: Vec<Template>,
-    /// Its working directory.
-    pub cwd: Option<Template>,
-    /// Variables to set, or to remove where the value is `None`.
-    pub env: Vec<(Box<str>, Option<Template>)>,
-    /// A file with more variables; `env` takes precedence.
-    pub env_file: Option<Template>,
-}
-
-/// A remote server with an HTTP URL.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Remote {
-    /// The URL.
-    pub url: Template,
-    /// Headers sent with every request.
-    pub headers: Vec<(Box<str>, Template)>,
-    /// The HTTP transport of the server.
-    pub protocol: RemoteTransport,
-}
-
-/// HTTP transport of a remote server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RemoteTransport {
-    /// Streamable HTTP.
-    Streamable,
-    /// HTTP+SSE, of the first protocol revision.
-    Sse,
-    /// Not declared: Streamable HTTP first, with a fallback to HTTP+SSE.
-    Detect,
 }
 
 /// Allow-list and deny-list of one server's tools, by upstream name.

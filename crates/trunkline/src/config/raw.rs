@@ -4,6 +4,7 @@ use super::decode::{AnyValue, NamedValues, WithSpan, written};
 use super::keywords::{
     Access, Protocol, RestartRule, Share, StartPolicy, ToolMode, TransportKeyword, UriStyle,
 };
+use super::oauth::OAuthGrant;
 use super::units::{Count, PositiveDuration, RawNumber, WrittenDuration, WrittenSize};
 
 mod values;
@@ -13,8 +14,8 @@ mod servers;
 pub(crate) use names::{AllowList, DenyList, NameLength, Prefix, Separator};
 pub(crate) use servers::{McpEntry, NamedServer, ServerMap};
 pub(crate) use values::{
-    AgentsEntry, CommandEntry, InheritEntry, PatternsEntry, RestartEntry, ShareEntry, TimeoutEntry,
-    TransportEntry, TrustEntry, VariableEntry,
+    AgentsEntry, CommandEntry, HeadersCommandEntry, InheritEntry, OAuthEntry, PatternsEntry,
+    RestartEntry, ScopesEntry, ShareEntry, TimeoutEntry, TransportEntry, TrustEntry, VariableEntry,
 };
 
 written! {
@@ -52,6 +53,14 @@ written! {
         /// Whether output of the server is trusted. Tools of an untrusted server need `allowTools`.
         /// Default: `trusted`.
         @rule trust: TrustEntry = "trust",
+        /// How the server is logged in to, or `false` for a server that needs no OAuth. Most servers
+        /// describe what they need, so that most entries do not have this key.
+        oauth: OAuthEntry = "oauth" | "auth" | "oauthClient",
+        /// Program that prints headers of every request as a JSON object, with its arguments. It is run
+        /// again when the server refuses them.
+        headers_command: HeadersCommandEntry = "headersCommand",
+        /// Shell command that prints headers as a JSON object (Claude Code).
+        headers_helper: Box<str> = "headersHelper",
         /// ID of a credential provider that the embedding host supplies.
         auth_provider: Box<str> = "authProviderId",
         /// Prefix of the exposed names. An empty string means no prefix. Default: the name of the
@@ -109,6 +118,55 @@ written! {
         args: Vec<WithSpan<Box<str>>> = "args",
         /// Environment variables of the program.
         env: NamedValues<VariableEntry> = "env",
+    }
+}
+
+written! {
+    /// How a server is logged in to with OAuth. All keys are optional.
+    struct OAuthDetails {
+        /// How tokens are obtained. Default: `authorization-code`, where a user logs in.
+        grant: OAuthGrant = "grant",
+        /// ID of a client that was registered with the authorization server before.
+        client_id: Box<str> = "clientId" | "client_id" | "CLIENT_ID",
+        /// Its secret: a reference such as `${SECRET}`.
+        client_secret: Box<str> = "clientSecret" | "client_secret" | "CLIENT_SECRET",
+        /// Its private key in PEM, instead of a secret: a reference such as `${file:key.pem}`.
+        private_key: Box<str> = "privateKey",
+        /// ID of the private key.
+        key_id: Box<str> = "keyId",
+        /// URL of a client metadata document, used as client ID where that is supported.
+        client_metadata_url: Box<str> = "clientMetadataUrl",
+        /// Scopes to request, instead of those that the server asks for.
+        scopes: ScopesEntry = "scopes" | "scope",
+        /// Token of the workload, for the grant `jwt-bearer`: a reference such as `${file:token}`.
+        assertion: Box<str> = "assertion",
+        /// The identity provider, for the grant `enterprise-managed`.
+        identity_provider: IdentityProviderEntry = "identityProvider",
+        /// URL of the authorization server's metadata, for a server that does not name it.
+        metadata_url: Box<str> = "metadataUrl" | "authServerMetadataUrl",
+        /// Port of the redirect URI on this machine. Default: any free one.
+        callback_port: Count = "callbackPort" | "callback_port",
+        /// Redirect URI that the client was registered with, on this machine.
+        redirect_uri: Box<str> = "redirectUri" | "redirect_uri",
+        /// Hosts that may have an address of a private network or of this machine. The host of the server
+        /// always may.
+        private_hosts: Vec<WithSpan<Box<str>>> = "privateHosts",
+        /// Whether tokens are bound to a key of this client (DPoP). Default: where the server requires it.
+        dpop: bool = "dpop",
+    }
+}
+
+written! {
+    /// An identity provider that issues grants for servers (enterprise-managed authorization).
+    struct IdentityProviderEntry {
+        /// URL of its token endpoint.
+        token_url: Box<str> = "tokenUrl",
+        /// ID of the client there.
+        client_id: Box<str> = "clientId",
+        /// Its secret: a reference such as `${SECRET}`.
+        client_secret: Box<str> = "clientSecret",
+        /// ID token of the user: a reference such as `${file:id-token}`.
+        id_token: Box<str> = "idToken",
     }
 }
 

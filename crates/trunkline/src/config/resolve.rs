@@ -6,12 +6,10 @@ use std::{io, mem};
 
 use super::env_file::variable_line;
 use super::environment::FileRefusal;
-use super::identity::ConfigIdentity;
-use super::inherit::InheritEnv;
-use super::model::{
-    FileOrigin, FileReach, Origin, Remote, RemoteTransport, Server, Stdio, Transport,
-};
+use super::model::{FileOrigin, FileReach, Origin, Remote, Server, Stdio, Transport};
+use super::oauth::OAuthMode;
 use super::redact::{self, quoted};
+pub use super::resolved::{ResolvedRemote, ResolvedStdio, ResolvedTransport};
 use super::secret::{MASK, Secret};
 use super::template::{Reference, ReferenceSource, Template, TemplatePart};
 use super::validate::usable_url;
@@ -53,6 +51,12 @@ pub trait Resolver {
         None
     }
 
+    /// Whether an [`AuthProvider`](crate::auth::AuthProvider) with this ID supplies credentials when they
+    /// are needed.
+    fn has_provider(&self, _provider: &str) -> bool {
+        false
+    }
+
     /// A hint for the error message, how to provide a missing input.
     fn input_hint(&self, _id: &str) -> Option<String> {
         None
@@ -77,65 +81,6 @@ impl Resolver for EmptyResolver {
     fn file(&self, _: &Path) -> io::Result<Secret> {
         Err(io::ErrorKind::NotFound.into())
     }
-}
-
-/// A transport with every reference resolved. `Debug` prints none of its values.
-#[derive(Clone, PartialEq, Eq)]
-pub enum ResolvedTransport {
-    /// A child process.
-    Stdio(ResolvedStdio),
-    /// A remote server.
-    Remote(ResolvedRemote),
-}
-
-impl std::fmt::Debug for ResolvedTransport {
-    /// Omits names too: those of an `envFile` are file content.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Stdio(_) => "Stdio(***)",
-            Self::Remote(_) => "Remote(***)",
-        })
-    }
-}
-
-/// A child process, ready to start.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ResolvedStdio {
-    /// The program.
-    pub command: Secret,
-    /// The program for display: its file name, or the unresolved command if it has references.
-    pub shown: Box<str>,
-    /// The path of the program as it can be shown, where a path was written.
-    pub shown_path: Box<str>,
-    /// Its arguments.
-    pub args: Vec<Secret>,
-    /// Its working directory.
-    pub cwd: Option<Secret>,
-    /// The same as it can be shown.
-    pub shown_cwd: Option<Box<str>>,
-    /// Variables set, or removed where there is no value.
-    pub env: BTreeMap<Box<str>, Option<Secret>>,
-    /// Host variables that it inherits in addition to the default ones.
-    pub inherit_env: InheritEnv,
-    /// The values of its references, to mask them in the server's output.
-    pub filled_in: Vec<Secret>,
-    /// Literal arguments, or parts of them, that look like credentials.
-    pub credentials: Vec<Secret>,
-    /// Identity of its configuration.
-    pub(crate) identity: ConfigIdentity,
-}
-
-/// A remote server, ready to connect.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ResolvedRemote {
-    /// The URL, validated.
-    pub url: Secret,
-    /// Headers sent with every request.
-    pub headers: Vec<(Box<str>, Secret)>,
-    /// The HTTP transport.
-    pub protocol: RemoteTransport,
-    /// The values of its references, to mask them in the server's output.
-    pub filled_in: Vec<Secret>,
 }
 
 /// Resolves all references of a server, or returns an error for each that fails.
@@ -193,7 +138,8 @@ fn needed_provider(server: &Server) -> Option<&str> {
 
 /// Reports that no provider supplies the credentials of a server (CON-12).
 pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Option<Error> {
-    let id = needed_provider(server).filter(|id| resolver.authorization(id).is_none())?;
+    let is_unknown = |id: &&str| !resolver.has_provider(id) && resolver.authorization(id).is_none();
+    let id = needed_provider(server).filter(is_unknown)?;
     let message = format!("nothing here provides credentials for `authProviderId` {}", quoted(id));
     let error = Error::new(ErrorKind::MissingSecret, message).of(&server.name);
     Some(error.with_hint("set an `Authorization` header in `headers` instead: `Bearer ${TOKEN}`"))
@@ -290,8 +236,15 @@ impl ReferenceExpander<'_> {
             self.filled_in.push(value.clone());
             headers.push((AUTHORIZATION.into(), value));
         }
+        let oauth = match &remote.oauth {
+            OAuthMode::Disabled => None,
+            OAuthMode::Enabled(settings) => Some(settings.map(|value| self.expand(value))),
+        };
+        let command = remote.headers_command.as_ref();
+        let headers_command = command.map(|words| words.iter().map(|it| self.expand(it)).collect());
         let filled_in = mem::take(&mut self.filled_in);
-        ResolvedRemote { url, headers, protocol: remote.protocol, filled_in }
+        let protocol = remote.protocol;
+        ResolvedRemote { url, headers, protocol, oauth, headers_command, filled_in }
     }
 
     fn has_errors(&self) -> bool {

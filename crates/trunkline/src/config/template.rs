@@ -96,6 +96,11 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// A value without references.
+    pub(crate) fn literal(text: &str) -> Self {
+        Self { parts: vec![TemplatePart::Literal(text.into())] }
+    }
+
     pub(crate) fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }

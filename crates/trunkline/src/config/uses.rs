@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::inherit::InheritEnv;
 use super::model::{Remote, Server, Stdio, Transport};
+use super::oauth::{OAuthMode, OAuthSettings};
 use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
 use super::template::{ReferenceSource, Template, TemplatePart};
@@ -105,8 +106,35 @@ impl UseList<'_> {
             let exact = format!("{}: {}", one_word(name), one_line(&value_text(name, value)));
             self.push("sends", exact, format!("{}: {}", one_word(name), value.masked()));
         }
+        if let Some(command) = &remote.headers_command {
+            let exact = command.iter().map(|word| one_word(&written(word)));
+            let exact = format!("{} (for headers)", exact.collect::<Vec<_>>().join(" "));
+            let words = command.iter().map(Template::redacted).collect::<Vec<_>>().join(" ");
+            self.push("runs", exact, format!("{words} (for headers)"));
+        }
         self.references(&remote.url);
         remote.headers.iter().for_each(|(_, value)| self.references(value));
+        remote.headers_command.iter().flatten().for_each(|it| self.references(it));
+        if let OAuthMode::Enabled(settings) = &remote.oauth {
+            self.oauth(settings);
+        }
+    }
+
+    fn oauth(&mut self, settings: &OAuthSettings) {
+        for host in &settings.private_hosts {
+            self.add(
+                "reaches",
+                format!("{} for logins, also at a private address", one_word(host)),
+            );
+        }
+        let urls = [
+            settings.metadata_url.as_ref(),
+            settings.identity_provider.as_ref().map(|it| &it.token_url),
+        ];
+        for url in urls.into_iter().flatten() {
+            self.add("reaches", format!("{} for logins", one_word(url)));
+        }
+        settings.values().for_each(|value| self.references(value));
     }
 
     /// Adds the sources of a value's references. Directories are not secret.

@@ -1,7 +1,6 @@
 //! Starts a server and negotiates the protocol with it (CON-2, CON-4).
 
 pub(super) mod closing;
-mod references;
 mod requests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +10,12 @@ use tokio::sync::{OnceCell, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::cache::NegotiatedProtocol;
+use super::credentials::request_auth;
 use super::handler::untrusted;
 use super::options::ConnectionOptions;
 use super::pagination::ItemList;
 use super::published::PublishedState;
+use super::references::resolve_transport;
 use super::session::{RequestIds, RequestOutcome, Session, shutting_down};
 use super::state::error_context::{
     list_timeout, start_timeout, with_next_step, with_server_stderr, with_stderr,
@@ -32,7 +33,6 @@ use crate::transport::sse::SseTransport;
 use crate::transport::stdio::StdioTransport;
 use crate::transport::{AnyTransport, HttpEndpoint};
 use closing::SessionClosings;
-use references::resolve_transport;
 
 pub(super) use requests::requires_modern;
 use requests::{InitializeOutcome, ProbeOutcome, unsupported_version};
@@ -159,7 +159,10 @@ impl ServerConnector<'_> {
                 AnyTransport::Stdio(Box::new(StdioTransport::start(program, self.options.child())?))
             }
             ResolvedTransport::Remote(remote) => {
-                let (client, target) = (self.options.client()?, HttpEndpoint::new(remote)?);
+                let target = HttpEndpoint::new(remote)?;
+                let auth = request_auth(self.server, remote, self.options, &target)?;
+                let client = self.options.client()?.with_auth(auth.clone());
+                let target = target.with_auth(auth);
                 match spoken {
                     RemoteTransport::Sse => {
                         let opened = SseTransport::open(client, target);

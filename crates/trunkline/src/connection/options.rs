@@ -1,6 +1,8 @@
 //! Options and resources of the host that every connection shares.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -8,10 +10,12 @@ use tokio::sync::Semaphore;
 use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
-use crate::config::{Chain, Resolver};
+use crate::auth::AuthProvider;
+use crate::config::{Chain, Resolver, Secret};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
+use crate::oauth::OAuth;
 use crate::transport::{
     ChildOptions, ClientProcess, HttpClient, HttpOptions, ReachableGateways, RemainingProcess,
 };
@@ -28,6 +32,8 @@ pub struct ConnectionOptions {
     cache: Arc<ServerCache>,
     declaration: Arc<Mutex<ClientDeclaration>>,
     handler: Option<Arc<dyn CallHandler>>,
+    oauth: Option<OAuth>,
+    auth_providers: Arc<BTreeMap<Box<str>, Arc<dyn AuthProvider>>>,
     remaining: Arc<Mutex<Vec<OrphanProcess>>>,
 }
 
@@ -85,6 +91,8 @@ impl ConnectionOptions {
             cache: Arc::default(),
             declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
+            oauth: None,
+            auth_providers: Arc::default(),
             remaining: Arc::default(),
         }
     }
@@ -120,6 +128,34 @@ impl ConnectionOptions {
         Self { handler: Some(handler), ..self }
     }
 
+    /// Obtains tokens for remote servers, and keeps logins (CON-12). Without it, a server that requires
+    /// authentication needs `headers`, `headersCommand` or `authProviderId`.
+    #[must_use]
+    pub fn with_oauth(self, oauth: OAuth) -> Self {
+        Self { oauth: Some(oauth), ..self }
+    }
+
+    /// Adds the provider of credentials with this `authProviderId` (CON-12).
+    #[must_use]
+    pub fn with_auth_provider(
+        mut self,
+        id: impl Into<Box<str>>,
+        provider: Arc<dyn AuthProvider>,
+    ) -> Self {
+        let mut providers = BTreeMap::clone(&self.auth_providers);
+        providers.insert(id.into(), provider);
+        self.auth_providers = Arc::new(providers);
+        self
+    }
+
+    pub(crate) fn oauth(&self) -> Option<&OAuth> {
+        self.oauth.as_ref()
+    }
+
+    pub(super) fn auth_provider(&self, id: &str) -> Option<Arc<dyn AuthProvider>> {
+        self.auth_providers.get(id).cloned()
+    }
+
     /// Records processes that could not be ended with a server.
     pub(super) fn record_orphan(&self, server: &ServerName, processes: &[RemainingProcess]) {
         let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,7 +182,13 @@ impl ConnectionOptions {
     }
 
     pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
-        Arc::clone(&self.reach.resolver)
+        match self.auth_providers.is_empty() {
+            true => Arc::clone(&self.reach.resolver),
+            false => Arc::new(ProviderResolver {
+                resolver: Arc::clone(&self.reach.resolver),
+                providers: Arc::clone(&self.auth_providers),
+            }),
+        }
     }
 
     /// Permits for threads that call the resolver.
@@ -192,5 +234,49 @@ impl ConnectionOptions {
 
     pub(super) fn capabilities(&self) -> Raw {
         self.declaration().capabilities
+    }
+}
+
+/// A resolver that also knows the providers of credentials.
+struct ProviderResolver {
+    resolver: Arc<dyn Resolver + Send + Sync>,
+    providers: Arc<BTreeMap<Box<str>, Arc<dyn AuthProvider>>>,
+}
+
+impl Resolver for ProviderResolver {
+    fn variable(&self, name: &str) -> Option<Secret> {
+        self.resolver.variable(name)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Secret> {
+        self.resolver.file(path)
+    }
+
+    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
+        self.resolver.file_within(folder, listed, path)
+    }
+
+    fn input(&self, id: &str) -> Option<Secret> {
+        self.resolver.input(id)
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        self.resolver.user_home()
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.resolver.working_directory()
+    }
+
+    fn authorization(&self, provider: &str) -> Option<Secret> {
+        self.resolver.authorization(provider)
+    }
+
+    fn has_provider(&self, provider: &str) -> bool {
+        self.providers.contains_key(provider) || self.resolver.has_provider(provider)
+    }
+
+    fn input_hint(&self, id: &str) -> Option<String> {
+        self.resolver.input_hint(id)
     }
 }

@@ -9,6 +9,7 @@ use std::{fmt, io, thread};
 use tokio::sync::oneshot;
 
 use super::{Host, HostConfig, HostOptions};
+use crate::auth::AuthProvider;
 use crate::config::{
     self, Access, Agent, Chain, ColorStyle, Diagnostic, EmptyResolver, Environment, LoadOptions,
     LoadedConfig, Resolver, Restart,
@@ -18,6 +19,7 @@ use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOption
 use crate::env::SystemEnv;
 use crate::message::Raw;
 use crate::name::AgentName;
+use crate::oauth::OAuth;
 use crate::registry::Registry;
 
 /// Builds a [`Host`].
@@ -47,6 +49,8 @@ pub struct HostBuilder {
     capabilities: Option<Raw>,
     handler: Option<Arc<dyn CallHandler>>,
     reserved: BTreeSet<Box<str>>,
+    oauth: Option<OAuth>,
+    auth_providers: Vec<(Box<str>, Arc<dyn AuthProvider>)>,
     registry: Option<Registry>,
     max_access: Access,
     restart: Option<Restart>,
@@ -129,6 +133,8 @@ impl Host {
             capabilities: None,
             handler: None,
             reserved: BTreeSet::new(),
+            oauth: None,
+            auth_providers: Vec::new(),
             registry: None,
             max_access: Access::ReadWrite,
             restart: None,
@@ -282,6 +288,21 @@ impl HostBuilder {
         Self { handler: Some(handler), ..self }
     }
 
+    /// Obtains tokens for remote servers that need them, and keeps the logins of the user (CON-12).
+    pub fn oauth(self, oauth: OAuth) -> Self {
+        Self { oauth: Some(oauth), ..self }
+    }
+
+    /// Adds the provider of credentials for servers with this `authProviderId` (CON-12).
+    pub fn auth_provider(
+        mut self,
+        id: impl Into<Box<str>>,
+        provider: Arc<dyn AuthProvider>,
+    ) -> Self {
+        self.auth_providers.push((id.into(), provider));
+        self
+    }
+
     /// Reserves these names for tools of the embedding application (TOOL-13).
     pub fn reserve_names<N: Into<Box<str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.reserved.extend(names.into_iter().map(Into::into));
@@ -364,6 +385,12 @@ impl HostBuilder {
         }
         if let Some(handler) = self.handler {
             connections = connections.with_handler(handler);
+        }
+        if let Some(oauth) = self.oauth {
+            connections = connections.with_oauth(oauth);
+        }
+        for (id, provider) in self.auth_providers {
+            connections = connections.with_auth_provider(id, provider);
         }
         let Self { reserved, registry, max_access, restart, .. } = self;
         (host, HostOptions { reserved, registry, max_access, restart, connections })

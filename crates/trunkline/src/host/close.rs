@@ -37,6 +37,9 @@ impl Host {
             self.shared.dedicated.close_all(),
             self.shared.legacy.close_all()
         );
+        for oauth in self.shared.connections.iter().filter_map(|options| options.oauth()) {
+            oauth.finish().await;
+        }
         self.take_orphans()
     }
 

@@ -1,11 +1,12 @@
 //! Streamable HTTP: every message is a POST, whose response is one message or a stream of them.
 
 pub(super) mod proxy;
+pub(super) mod url;
+pub(super) mod address_guard;
 mod fair_reader;
 pub(super) mod gateways;
 mod connector;
 pub(super) mod client;
-pub(super) mod url;
 pub(super) mod endpoint;
 mod informational;
 pub(super) mod error;
@@ -17,6 +18,7 @@ pub(super) mod notify;
 mod reconnect;
 mod exchange;
 mod get_stream;
+pub(super) mod guarded;
 #[cfg(test)]
 mod tests;
 

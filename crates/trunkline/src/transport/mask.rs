@@ -40,7 +40,7 @@ pub(crate) struct SecretMask {
 impl SecretMask {
     /// Creates a mask for secrets, and for each of their lines and words, of at least
     /// [`SHORTEST_SECRET`] bytes.
-    pub(super) fn with_parts(secrets: impl IntoIterator<Item = Secret>) -> Self {
+    pub(crate) fn with_parts(secrets: impl IntoIterator<Item = Secret>) -> Self {
         Self::new(secrets.into_iter().flat_map(|secret| parts(&secret)), SHORTEST_SECRET)
     }
 

@@ -10,6 +10,7 @@ mod procfs;
 mod own_children;
 mod watchdog;
 pub(super) mod process;
+pub(super) mod program_output;
 #[cfg(test)]
 mod tests;
 

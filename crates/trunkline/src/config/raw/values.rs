@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{AgentEntry, ProgramEntry, RestartDetails, ServerEntry, StartupRequestEntry};
+use super::{
+    AgentEntry, OAuthDetails, ProgramEntry, RestartDetails, ServerEntry, StartupRequestEntry,
+};
 use crate::config::decode::{Decoder, Definitions, FromNode, NamedValues, WithSpan, word};
 use crate::config::diagnostic::Code;
 use crate::config::inherit::InheritEnv;
@@ -67,6 +69,93 @@ impl FromNode for CommandEntry {
             { "type": "string", "minLength": 1 },
             { "type": "array", "items": { "type": "string" }, "minItems": 1 },
             ProgramEntry::schema(definitions),
+        ] })
+    }
+}
+
+/// Settings of OAuth, or a switch.
+#[derive(Clone)]
+pub(crate) enum OAuthEntry {
+    Switch(bool),
+    Details(Box<OAuthDetails>),
+}
+
+impl FromNode for OAuthEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Bool(is_on) => Some(Self::Switch(*is_on)),
+            // mcporter's keyword.
+            Value::String(word) if &**word == "oauth" => Some(Self::Switch(true)),
+            Value::Object(_) => {
+                OAuthDetails::from_node(node, decoder).map(|it| Self::Details(Box::new(it)))
+            }
+            _ => {
+                decoder.wrong_type(node, "an object or a switch");
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [{ "type": "boolean" }, { "const": "oauth" }, OAuthDetails::schema(definitions)] })
+    }
+}
+
+/// Scopes as a list, or as one string with spaces.
+#[derive(Clone)]
+pub(crate) struct ScopesEntry(pub(crate) Vec<Box<str>>);
+
+impl FromNode for ScopesEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(Self(text.split_whitespace().map(Into::into).collect())),
+            Value::Array(_) => {
+                let items: Vec<WithSpan<Box<str>>> = FromNode::from_node(node, decoder)?;
+                Some(Self(items.into_iter().map(|item| item.value).collect()))
+            }
+            _ => {
+                decoder.wrong_type(node, "an array of strings, or a string");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "string" } },
+        ] })
+    }
+}
+
+/// A program with its arguments, as an array, or a program alone.
+#[derive(Clone)]
+pub(crate) struct HeadersCommandEntry(pub(crate) Vec<WithSpan<Box<str>>>);
+
+impl FromNode for HeadersCommandEntry {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let words = match &node.value {
+            Value::String(program) => {
+                vec![WithSpan { value: program.clone(), span: node.span, key: node.span }]
+            }
+            Value::Array(_) => FromNode::from_node(node, decoder)?,
+            _ => {
+                decoder.wrong_type(node, "a program, or an array of a program and its arguments");
+                return None;
+            }
+        };
+        if words.first().is_none_or(|program| program.value.trim().is_empty()) {
+            let found = decoder.error(Code::NoCommandOrUrl, node.span, "the command is empty");
+            decoder.push(found.label("expected a program"));
+            return None;
+        }
+        Some(Self(words))
+    }
+
+    fn schema(_: &mut Definitions) -> serde_json::Value {
+        json!({ "anyOf": [
+            { "type": "string", "minLength": 1 },
+            { "type": "array", "items": { "type": "string" }, "minItems": 1 },
         ] })
     }
 }

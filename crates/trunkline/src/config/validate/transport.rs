@@ -1,5 +1,6 @@
 //! Validates the transport of a server, in the spellings of all hosts.
 
+mod oauth;
 mod values;
 
 use url::Url;
@@ -9,7 +10,7 @@ use crate::config::diagnostic::Code;
 use crate::config::dialect::Dialect;
 use crate::config::keywords::TransportKeyword;
 use crate::config::model::{Inputs, Remote, RemoteTransport, Stdio, Transport};
-use crate::config::raw::{CommandEntry, ServerEntry, TransportEntry};
+use crate::config::raw::{CommandEntry, OAuthEntry, ServerEntry, TransportEntry};
 use crate::config::source::Span;
 use crate::config::template::Template;
 
@@ -152,9 +153,16 @@ impl TransportReader<'_, '_> {
             let found = self.decoder.warning(Code::TypeMismatch, headers.key, message);
             self.decoder.push(found.help("use `env` to pass credentials to it"));
         }
-        if let Some(provider) = &keys.auth_provider {
-            let message = "`authProviderId` has no effect on a program";
-            let found = self.decoder.warning(Code::TypeMismatch, provider.key, message);
+        let credentials = [
+            ("authProviderId", key_of(&keys.auth_provider)),
+            ("oauth", key_of(&keys.oauth).filter(|_| !is_off(keys))),
+            ("headersCommand", key_of(&keys.headers_command)),
+            ("headersHelper", key_of(&keys.headers_helper)),
+        ];
+        for (name, key) in credentials {
+            let Some(key) = key else { continue };
+            let message = format!("`{name}` has no effect on a program");
+            let found = self.decoder.warning(Code::TypeMismatch, key, message);
             self.decoder.push(found.help("use `env` to pass credentials to it"));
         }
         let CommandParts { program, mut args, mut env } = self.program(command)?;
@@ -250,7 +258,8 @@ impl TransportReader<'_, '_> {
             None => self.check_scheme(&address.url.value, address.url.span)?,
         }
         let headers = self.headers(keys.headers.as_ref());
-        Some(Transport::Remote(Remote { url, headers, protocol }))
+        let (oauth, headers_command) = (self.oauth(keys)?, self.headers_command(keys)?);
+        Some(Transport::Remote(Remote { url, headers, protocol, oauth, headers_command }))
     }
 
     fn mismatch(
@@ -315,6 +324,9 @@ fn transport_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
         key_of(&entry.url),
         key_of(&entry.http_url),
         key_of(&entry.headers),
+        key_of(&entry.oauth),
+        key_of(&entry.headers_command),
+        key_of(&entry.headers_helper),
     ];
     keys.into_iter().flatten()
 }
@@ -346,6 +358,11 @@ fn entry_keys(entry: &ServerEntry) -> impl Iterator<Item = Span> {
         key_of(&entry.deny_tools),
     ];
     keys.into_iter().flatten()
+}
+
+/// Whether an entry has `"oauth": false`, as some hosts write for every server.
+fn is_off(entry: &ServerEntry) -> bool {
+    matches!(entry.oauth, Some(WithSpan { value: OAuthEntry::Switch(false), .. }))
 }
 
 fn key_of<T>(field: &Option<WithSpan<T>>) -> Option<Span> {

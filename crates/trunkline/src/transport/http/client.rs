@@ -19,9 +19,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
+use super::address_guard::AddressGuard;
 use super::connector::Connector;
 use super::gateways::{GatewayIds, ReachableGateways, record};
 use super::proxy::{Proxies, ProxyMatcher};
+use crate::auth::RequestAuth;
 use crate::config::{CHAIN_HEADER, Chain, LoopError};
 use crate::error::{Error, ErrorKind};
 use crate::principal::RequestPath;
@@ -73,12 +75,15 @@ impl Default for HttpOptions {
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     shared: Arc<ClientShared>,
+    /// Authorizes the requests to the server of this client.
+    auth: Option<Arc<dyn RequestAuth>>,
     /// The gateways behind the server of this client.
     gateways: Option<Arc<GatewayIds>>,
 }
 
 struct ClientShared {
     pool: Pool,
+    connector: Connector,
     detours: Arc<ProxyMatcher>,
     root_certificates_hint: Option<Box<str>>,
     process: Option<ClientProcess>,
@@ -113,18 +118,36 @@ impl HttpClient {
         process: Option<ClientProcess>,
     ) -> Result<Self, Error> {
         let detours = Arc::new(ProxyMatcher::new(&options.proxies)?);
-        let tls = tls(&options.extra_root_certificates)?;
+        let tls = Arc::new(tls(&options.extra_root_certificates)?);
         let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
-        let pool = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_CONNECTION)
-            .pool_timer(TokioTimer::new())
-            // The `Host` header is part of the headers of the server, which are built once.
-            .set_host(false)
-            .http1_max_buf_size(MAX_HEAD_BYTES)
-            .build(connector);
+        let pool = pool(connector.clone());
         let root_certificates_hint = options.root_certificates_hint.clone();
-        let shared = ClientShared { pool, detours, root_certificates_hint, process };
-        Ok(Self { shared: Arc::new(shared), gateways: None })
+        let shared = ClientShared { pool, connector, detours, root_certificates_hint, process };
+        Ok(Self { shared: Arc::new(shared), auth: None, gateways: None })
+    }
+
+    /// The same client for requests of one server, which this authorizes.
+    pub(crate) fn with_auth(self, auth: Option<Arc<dyn RequestAuth>>) -> Self {
+        Self { auth, ..self }
+    }
+
+    /// A client for URLs that a server names: it reaches only what the guard admits, and sends neither
+    /// the chain header nor credentials of the server.
+    pub(crate) fn guarded(&self, guard: AddressGuard) -> Self {
+        let connector = self.shared.connector.guarded(guard);
+        let shared = ClientShared {
+            pool: pool(connector.clone()),
+            connector,
+            detours: Arc::clone(&self.shared.detours),
+            root_certificates_hint: self.shared.root_certificates_hint.clone(),
+            process: None,
+        };
+        Self { shared: Arc::new(shared), auth: None, gateways: None }
+    }
+
+    /// Authorizes the requests of this client.
+    pub(in crate::transport) fn auth(&self) -> Option<&dyn RequestAuth> {
+        self.auth.as_deref()
     }
 
     /// The same client for one server, to record the gateways behind it.
@@ -167,6 +190,16 @@ impl HttpClient {
     pub(in crate::transport) fn root_certificates_hint(&self) -> Option<&str> {
         self.shared.root_certificates_hint.as_deref()
     }
+}
+
+fn pool(connector: Connector) -> Pool {
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_CONNECTION)
+        .pool_timer(TokioTimer::new())
+        // The `Host` header is part of the headers of the server, which are built once.
+        .set_host(false)
+        .http1_max_buf_size(MAX_HEAD_BYTES)
+        .build(connector)
 }
 
 fn unusable(message: impl Into<String>) -> Error {

@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
+use super::address_guard::AddressGuard;
 use super::fair_reader::FairReader;
 use super::proxy::ProxyMatcher;
 
@@ -43,7 +44,10 @@ type ConnectFuture = Pin<Box<dyn Future<Output = Result<TokioIo<HttpStream>, Box
 pub(in crate::transport) struct Connector(Arc<ConnectorInner>);
 
 struct ConnectorInner {
+    /// Connects to servers.
     direct: DirectConnector,
+    /// Connects to proxies, which the user has configured.
+    proxies: DirectConnector,
     detours: Arc<ProxyMatcher>,
     patience: Duration,
 }
@@ -51,18 +55,28 @@ struct ConnectorInner {
 impl Connector {
     /// Creates a connector whose connections take at most `patience`, including proxy and TLS.
     pub(in crate::transport) fn new(
-        tls: ClientConfig,
+        tls: Arc<ClientConfig>,
         detours: Arc<ProxyMatcher>,
         patience: Duration,
     ) -> Self {
-        let tls = TlsConnector::from(Arc::new(tls));
-        let direct = DirectConnector { http: tcp(patience), tls };
-        Self(Arc::new(ConnectorInner { direct, detours, patience }))
+        let tls = TlsConnector::from(tls);
+        let direct = DirectConnector { http: tcp(patience, None), tls };
+        Self(Arc::new(ConnectorInner { proxies: direct.clone(), direct, detours, patience }))
+    }
+
+    /// The same connector for URLs that a server names: it connects only to addresses that the guard
+    /// admits, which it resolves once. Behind a proxy, the proxy resolves names.
+    pub(in crate::transport) fn guarded(&self, guard: AddressGuard) -> Self {
+        let ConnectorInner { direct, proxies, detours, patience } = &*self.0;
+        let http = tcp(*patience, Some(Arc::new(guard)));
+        let direct = DirectConnector { http, tls: direct.tls.clone() };
+        let (proxies, detours) = (proxies.clone(), Arc::clone(detours));
+        Self(Arc::new(ConnectorInner { direct, proxies, detours, patience: *patience }))
     }
 }
 
-fn tcp(patience: Duration) -> HttpConnector<DnsResolver> {
-    let mut http = HttpConnector::new_with_resolver(DnsResolver);
+fn tcp(patience: Duration, guard: Option<Arc<AddressGuard>>) -> HttpConnector<DnsResolver> {
+    let mut http = HttpConnector::new_with_resolver(DnsResolver { guard });
     http.enforce_http(false);
     // Divided among the addresses of a host, so that an unresponsive one leaves time for the next.
     http.set_connect_timeout(Some(patience));
@@ -100,14 +114,14 @@ impl ConnectorInner {
         if server.scheme_str() == Some("https") {
             return self.tunnel(&proxy, server).await;
         }
-        let link = self.direct.connect(proxy.uri().clone()).await?;
+        let link = self.proxies.connect(proxy.uri().clone()).await?;
         Ok(HttpStream { is_forwarded: true, ..link })
     }
 
     /// Connects through a tunnelling proxy, which cannot read the bytes.
     async fn tunnel(&self, proxy: &Intercept, server: Uri) -> Result<HttpStream, BoxError> {
         let name = HeaderMap::from_iter([(USER_AGENT, OUR_NAME)]);
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone()).with_headers(name);
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.proxies.clone()).with_headers(name);
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
         }
@@ -244,27 +258,49 @@ impl AsyncWrite for HttpStream {
     }
 }
 
-/// Resolves host names with the system resolver, with a distinct error type.
+/// Resolves host names with the system resolver, with distinct error types.
 #[derive(Clone)]
-struct DnsResolver;
+struct DnsResolver {
+    guard: Option<Arc<AddressGuard>>,
+}
 
 impl Service<Name> for DnsResolver {
     type Response = vec::IntoIter<SocketAddr>;
-    type Error = UnknownHost;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, UnknownHost>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), UnknownHost>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
+        let guard = self.guard.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await;
             let addresses: Vec<_> = found.map_err(|_| UnknownHost)?.collect();
+            if let Some(guard) = guard {
+                // One private address is enough: the name could have the other one the next time.
+                let is_admitted = |it: &SocketAddr| guard.admits(name.as_str(), it.ip());
+                if !addresses.iter().all(is_admitted) {
+                    return Err(PrivateAddress.into());
+                }
+            }
             Ok(addresses.into_iter())
         })
     }
 }
+
+/// The host name resolves to an address that is not admitted.
+#[derive(Debug)]
+pub(in crate::transport) struct PrivateAddress;
+
+impl fmt::Display for PrivateAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name has an address that is not public")
+    }
+}
+
+impl StdError for PrivateAddress {}
 
 /// The host name does not resolve.
 #[derive(Debug)]

@@ -1,12 +1,14 @@
 //! The URL and headers of a remote server. `Debug` prints only the origin.
 
 use std::fmt;
+use std::sync::Arc;
 
 use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use url::Url;
 
 use super::connector::OUR_NAME;
 use super::url::{ServerUrl, origin};
+use crate::auth::RequestAuth;
 use crate::config::{ResolvedRemote, Secret};
 use crate::error::{Error, ErrorKind};
 use crate::transport::mask::SecretMask;
@@ -28,6 +30,8 @@ pub(crate) struct HttpEndpoint {
     configured: HeaderMap,
     /// The resolved values of references in either.
     filled_in: Vec<Secret>,
+    /// Authorizes requests with credentials that are not configured.
+    auth: Option<Arc<dyn RequestAuth>>,
 }
 
 impl fmt::Debug for HttpEndpoint {
@@ -46,7 +50,22 @@ impl HttpEndpoint {
         for (name, value) in &remote.headers {
             configured.append(header_name(name)?, header_value(name, value)?);
         }
-        Ok(Self { address, configured, filled_in: remote.filled_in.clone() })
+        Ok(Self { address, configured, filled_in: remote.filled_in.clone(), auth: None })
+    }
+
+    /// The same endpoint with credentials that change: they are masked as they are at the time.
+    pub(crate) fn with_auth(self, auth: Option<Arc<dyn RequestAuth>>) -> Self {
+        Self { auth, ..self }
+    }
+
+    /// The URL of the server.
+    pub(crate) fn url(&self) -> &Url {
+        self.address.url()
+    }
+
+    /// Whether credentials are configured: this header, or a user in the URL.
+    pub(crate) fn has_credentials(&self, header: &HeaderName) -> bool {
+        self.configured.contains_key(header) || self.address.credentials().is_some()
     }
 
     /// Headers of every request: the configured ones, with defaults added.
@@ -78,6 +97,8 @@ impl HttpEndpoint {
         }
         secrets.extend(self.address.secrets());
         secrets.extend(self.filled_in.iter().flat_map(|it| self.address.forms_of(it.expose())));
+        let changing = self.auth.iter().flat_map(|auth| auth.secrets());
+        secrets.extend(changing.map(|secret| secret.expose().to_owned()));
         secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
         secrets
     }
@@ -118,6 +139,8 @@ mod tests {
             url: Secret::new(url),
             headers: headers.iter().map(header).collect(),
             protocol: RemoteTransport::Streamable,
+            oauth: None,
+            headers_command: None,
             filled_in: Vec::new(),
         })
     }

@@ -10,12 +10,13 @@ use hyper_util::client::legacy;
 use rustls::{CertificateError, InvalidMessage};
 use url::Url;
 
+use super::address_guard::private_address;
 use super::client::{MAX_HEAD_BYTES, MAX_HEADERS};
-use super::connector::{ConnectTimeout, UnknownHost};
+use super::connector::{ConnectTimeout, PrivateAddress, UnknownHost};
 use super::endpoint::HttpEndpoint;
 use super::informational::MAX_PRELIMINARY;
 use super::url::origin;
-use crate::config::is_hidden;
+use crate::config::{is_hidden, is_like_credential};
 use crate::error::{Error, ErrorKind};
 use crate::message::Raw;
 
@@ -31,6 +32,9 @@ pub(in crate::transport) fn unreachable(url: &Url, error: &(dyn StdError + 'stat
     }
     if cause::<UnknownHost>(error).is_some() {
         return no_such_host(url);
+    }
+    if cause::<PrivateAddress>(error).is_some() {
+        return private_address(url);
     }
     if let Some(error) = cause::<hyper::Error>(error).filter(|error| error.is_parse()) {
         return unreadable(&origin, error);
@@ -107,6 +111,17 @@ pub(in crate::transport) fn redirected_away(from: &Url, to: &Url) -> Error {
     let message = format!("{} redirects to another server, {target}", origin(from));
     Error::new(ErrorKind::ProtocolViolation, message)
         .with_hint(format!("if {target} is meant, configure it as the address"))
+}
+
+/// A redirect of a request with a token, which is for one URL only.
+pub(in crate::transport) fn redirects_credentials(from: &Url, to: &Url) -> Error {
+    let message = format!("{} redirects requests, and a token goes to one address", origin(from));
+    let path = to.path();
+    let hint = match is_like_credential(path) {
+        true => "configure the address that it redirects to".to_owned(),
+        false => format!("configure the address that it redirects to, with the path `{path}`"),
+    };
+    Error::new(ErrorKind::ProtocolViolation, message).with_hint(hint)
 }
 
 /// A gateway that has this process among its servers, perhaps by way of others.

@@ -18,6 +18,7 @@ use super::informational::InformationalLimit;
 use super::sse_decoder::{SseDecoder, SseEvent};
 use super::url::{ServerUrl, origin};
 use super::{error, headers};
+use crate::auth::{AfterRefusal, AuthHeaders, AuthRefusal, AuthRequest, RequestAuth};
 use crate::config::CHAIN_HEADER;
 use crate::error::{Error, ErrorKind};
 use crate::principal::RequestPath;
@@ -26,6 +27,10 @@ use crate::transport::{MAX_MESSAGE_BYTES, MessageKind};
 
 /// Limit on redirects: one adds a slash, one changes a path; more is a loop.
 const MAX_REDIRECTS: usize = 5;
+
+/// Limit on how often one request is sent: with a token that has been revoked, with a nonce that is
+/// required, and with that nonce and another token.
+const MAX_AUTH_ATTEMPTS: u32 = 4;
 
 /// An HTTP request.
 pub(in crate::transport) struct HttpRequest {
@@ -53,8 +58,11 @@ impl HttpRequest {
     }
 
     /// All headers for a URL, which may differ from the original one after a redirect.
-    fn headers_for(&self, address: &ServerUrl) -> HeaderMap {
+    fn headers_for(&self, address: &ServerUrl, auth: Option<&AuthHeaders>) -> HeaderMap {
         let mut headers = HeaderMap::clone(&self.headers);
+        if let Some(auth) = auth {
+            auth.apply(&mut headers);
+        }
         if let Some(purpose) = &self.about {
             headers::add_message_headers(&mut headers, purpose);
         }
@@ -106,20 +114,69 @@ impl HttpResponse {
 }
 
 impl HttpClient {
-    /// Sends a request and waits for the response headers.
+    /// Sends a request and waits for the response headers. A request that is refused for its
+    /// credentials is sent again if there are others.
     pub(in crate::transport) async fn send(
         &self,
         request: &HttpRequest,
     ) -> Result<HttpResponse, Error> {
+        match self.auth() {
+            None => self.follow(request, None).await,
+            // Boxed: few requests need it, and all would carry its size.
+            Some(auth) => Box::pin(self.send_authorized(request, auth)).await,
+        }
+    }
+
+    async fn send_authorized(
+        &self,
+        request: &HttpRequest,
+        auth: &dyn RequestAuth,
+    ) -> Result<HttpResponse, Error> {
+        let about = AuthRequest { method: &request.method, url: request.address.url() };
+        let mut attempts = 1;
+        loop {
+            let sent = auth.headers(about).await?;
+            let mut response = self.follow(request, Some(&sent)).await?;
+            let status = response.status().as_u16();
+            if !matches!(status, 401 | 403) {
+                auth.on_accepted(response.headers());
+                return Ok(response);
+            }
+            let refusal = AuthRefusal { status, headers: response.headers(), sent: &sent };
+            let after = auth.on_refused(refusal).await?;
+            if after == AfterRefusal::Accept || attempts == MAX_AUTH_ATTEMPTS {
+                return Ok(response);
+            }
+            attempts += 1;
+            // Its connection can be reused once the body was read.
+            let _ = collect(&mut response).await;
+        }
+    }
+
+    async fn follow(
+        &self,
+        request: &HttpRequest,
+        auth: Option<&AuthHeaders>,
+    ) -> Result<HttpResponse, Error> {
         let mut address = request.address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let (head, body) = self.send_to(&address, request).await?;
+            let (head, body) = self.send_to(&address, request, auth).await?;
             match redirect(&address, &head)? {
+                Some(next) if auth.is_some_and(|auth| !auth.is_empty()) => {
+                    return Err(error::redirects_credentials(address.url(), next.url()));
+                }
                 Some(next) => address = next,
                 None => return Ok(HttpResponse { head, body, address }),
             }
         }
         Err(error::redirected_too_often(request.address.url()))
+    }
+
+    /// Sends a request without credentials of the server, and follows no redirect.
+    pub(super) async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, Error> {
+        let address = request.address.clone();
+        let (head, body) = self.send_to(&address, request, None).await?;
+        Ok(HttpResponse { head, body, address })
     }
 
     fn explain(&self, address: &ServerUrl, error: &legacy::Error) -> Error {
@@ -149,11 +206,12 @@ impl HttpClient {
         &self,
         address: &ServerUrl,
         request: &HttpRequest,
+        auth: Option<&AuthHeaders>,
     ) -> Result<(Parts, Incoming), Error> {
         let mut sent = Request::new(Full::new(request.body.clone()));
         *sent.method_mut() = request.method.clone();
         *sent.uri_mut() = address.uri().clone();
-        *sent.headers_mut() = request.headers_for(address);
+        *sent.headers_mut() = request.headers_for(address, auth);
         if let Some(chain) = self.chain(&request.path) {
             sent.headers_mut().insert(CHAIN_HEADER, chain);
         }

@@ -246,7 +246,15 @@ pub(in crate::transport) fn target(url: &str) -> HttpEndpoint {
     let headers = vec![("Authorization".into(), Secret::new("Bearer hunter2"))];
     let protocol = RemoteTransport::Streamable;
     let (url, filled_in) = (Secret::new(url), Vec::new());
-    HttpEndpoint::new(&ResolvedRemote { url, headers, protocol, filled_in }).unwrap()
+    HttpEndpoint::new(&ResolvedRemote {
+        url,
+        headers,
+        protocol,
+        oauth: None,
+        headers_command: None,
+        filled_in,
+    })
+    .unwrap()
 }
 
 /// A request without parameters.

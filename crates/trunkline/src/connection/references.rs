@@ -7,13 +7,13 @@ use std::thread;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use super::options::ConnectionOptions;
 use crate::config::{self, ResolvedTransport, Server};
-use crate::connection::options::ConnectionOptions;
 use crate::error::{Error, ErrorKind};
 
 /// Resolves the references of a server, or returns the error, at the latest at the deadline.
 /// Dropping the future leaves the thread behind.
-pub(in crate::connection) async fn resolve_transport(
+pub(super) async fn resolve_transport(
     server: &Server,
     options: &ConnectionOptions,
     deadline: Instant,

@@ -1,0 +1,87 @@
+//! Ends a login: revokes its tokens (RFC 7009), and removes it from the store.
+
+use hyper::header::AUTHORIZATION;
+use url::form_urlencoded;
+
+use super::client::ClientAuth;
+use super::credential::Credential;
+use super::server_auth::ServerAuth;
+use super::token::basic;
+use crate::config::Secret;
+use crate::error::Error;
+use crate::transport::GuardedPost;
+
+/// What a logout did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogoutOutcome {
+    /// Whether there was a login.
+    pub was_logged_in: bool,
+    /// Whether the authorization server has revoked the tokens; `None` if it offers no revocation.
+    pub revoked: Option<Result<(), Error>>,
+    /// The origin of the authorization server.
+    pub issuer: Option<String>,
+}
+
+impl ServerAuth {
+    /// Revokes the tokens of the login, and removes it from the store. It is removed also if the
+    /// authorization server cannot be reached.
+    pub(crate) async fn logout(&self) -> Result<LogoutOutcome, Error> {
+        let _guard = self.source.lock().await?;
+        // An entry that cannot be read can be removed.
+        let stored = self.source.load().await.ok().flatten();
+        self.source.publish(stored.clone());
+        let issuer = self.issuer();
+        let revoked = match &stored {
+            Some(stored) => self.revoke(stored).await,
+            None => None,
+        };
+        let was_logged_in = self.source.remove().await?;
+        Ok(LogoutOutcome { was_logged_in, revoked, issuer })
+    }
+
+    async fn revoke(&self, stored: &Credential) -> Option<Result<(), Error>> {
+        let url = stored.revocation_endpoint.as_ref()?;
+        // Most servers end the access token with it.
+        let tokens = [
+            ("refresh_token", stored.refresh_token.as_ref()),
+            ("access_token", stored.access_token.as_ref()),
+        ];
+        let mut result = Ok(());
+        for (kind, token) in tokens {
+            let Some(token) = token else { continue };
+            let body = revocation_form(stored, kind, token);
+            let mut headers = Vec::new();
+            if let (ClientAuth::Basic, Some(secret)) = (stored.client.auth, &stored.client.secret) {
+                headers.push((AUTHORIZATION, basic(&stored.client.id, secret)));
+            }
+            let content_type = "application/x-www-form-urlencoded";
+            let post = GuardedPost { url, content_type, headers, body };
+            let sent = self.target.http.post(post).await;
+            let sent = sent.and_then(|response| match response.status.is_success() {
+                true => Ok(()),
+                false => Err(refused(response.status.as_u16())),
+            });
+            result = result.and(sent);
+        }
+        Some(result)
+    }
+}
+
+fn revocation_form(stored: &Credential, kind: &str, token: &Secret) -> String {
+    let client = &stored.client;
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    form.append_pair("token", token.expose()).append_pair("token_type_hint", kind);
+    if client.auth != ClientAuth::Basic {
+        form.append_pair("client_id", &client.id);
+    }
+    if let (ClientAuth::Post, Some(secret)) = (client.auth, &client.secret) {
+        form.append_pair("client_secret", secret.expose());
+    }
+    form.finish()
+}
+
+fn refused(status: u16) -> Error {
+    let message = format!("the authorization server answered status {status}");
+    Error::new(crate::error::ErrorKind::HttpStatus(status), message)
+}

@@ -1,0 +1,313 @@
+//! Authorizes the requests to one server with the tokens of a login, and decides what a refusal means.
+
+use std::sync::Arc;
+
+use hyper::header::{HeaderMap, WWW_AUTHENTICATE};
+
+use super::automatic::obtain;
+use super::challenge::Challenge;
+use super::client::shown;
+use super::credential::Credential;
+use super::jwt::ProofRequest;
+use super::scopes::union;
+use super::target::AuthTarget;
+use super::token::{DPOP, Grant, GrantError, TokenRequest, nonce};
+use super::token_source::{KnownToken, TokenSource};
+use super::{OAuth, OAuthOptions};
+use crate::auth::{AfterRefusal, AuthFuture, AuthHeaders, AuthRefusal, AuthRequest, RequestAuth};
+use crate::config::{OAuthGrant, Secret};
+use crate::error::{Error, ErrorKind};
+
+/// Authorizes the requests to one server. Clones share their tokens.
+#[derive(Clone)]
+pub(crate) struct ServerAuth {
+    pub(super) target: Arc<AuthTarget>,
+    pub(super) source: Arc<TokenSource>,
+    pub(super) oauth: OAuth,
+}
+
+impl ServerAuth {
+    pub(super) fn options(&self) -> &OAuthOptions {
+        self.oauth.options()
+    }
+
+    /// Whether tokens are obtained without a user.
+    pub(super) fn is_automatic(&self) -> bool {
+        self.target.settings.grant != OAuthGrant::AuthorizationCode
+    }
+
+    /// The headers of a request with a token.
+    fn headers_of(
+        &self,
+        credential: &Credential,
+        request: AuthRequest<'_>,
+    ) -> Result<AuthHeaders, Error> {
+        let Some(token) = &credential.access_token else { return Ok(AuthHeaders::default()) };
+        let Some(key) = credential.dpop()? else {
+            let value = Secret::new(format!("Bearer {}", token.expose()));
+            let mut headers = AuthHeaders::authorization(&value)?;
+            headers.credential = Some(token.clone());
+            return Ok(headers);
+        };
+        let nonce = self.source.nonce();
+        let AuthRequest { method, url } = request;
+        let proof = ProofRequest { method, url, token: Some(token), nonce: nonce.as_deref() };
+        let value = Secret::new(format!("DPoP {}", token.expose()));
+        let mut headers = AuthHeaders::authorization(&value)?;
+        headers.push(DPOP, &key.proof(&proof)?)?;
+        headers.credential = Some(token.clone());
+        Ok(headers)
+    }
+
+    /// A token other than the rejected one: of another process, of a refresh, or of an automatic grant.
+    async fn renew(&self, rejected: Option<&Secret>) -> Result<Option<Arc<Credential>>, Error> {
+        let (auth, refused) = (self.clone(), rejected.cloned());
+        let permit = self.oauth.begin_save().await;
+        let work = async move {
+            let renewed = match auth.is_automatic() {
+                true => obtain(&auth.target, &auth.source, refused.as_ref(), &[]).await,
+                false => auth.adopt_or_refresh(refused.as_ref()).await,
+            };
+            drop(permit);
+            renewed
+        };
+        self.source.renew(rejected, work).await
+    }
+
+    async fn adopt_or_refresh(
+        &self,
+        rejected: Option<&Secret>,
+    ) -> Result<Option<Arc<Credential>>, Error> {
+        let source = &self.source;
+        let _guard = source.lock().await?;
+        let stored = match source.unsaved() {
+            Some(unsaved) => Some(Credential::clone(&unsaved)),
+            None => source.load().await?,
+        };
+        let Some(stored) = stored else { return Ok(source.publish(None)) };
+        let is_rejected = rejected.is_some_and(|token| stored.has_token(token));
+        if stored.is_fresh() && !is_rejected {
+            return Ok(source.publish(Some(stored)));
+        }
+        match stored.refresh_token {
+            Some(_) => self.refresh(stored, is_rejected).await,
+            None if stored.is_valid() && !is_rejected => Ok(source.publish(Some(stored))),
+            None => {
+                source.publish(Some(stored));
+                Err(self.needs_login(None))
+            }
+        }
+    }
+
+    /// Refreshes a credential, under the lock of the store.
+    async fn refresh(
+        &self,
+        stored: Credential,
+        is_rejected: bool,
+    ) -> Result<Option<Arc<Credential>>, Error> {
+        let source = &self.source;
+        let is_usable = stored.is_valid() && !is_rejected;
+        match self.request_refresh(&stored).await {
+            Ok(renewed) => Ok(source.save_and_publish(renewed).await),
+            Err(GrantError::Refused { code, error }) if &*code == "invalid_grant" => {
+                self.on_invalid_grant(&stored, &error).await
+            }
+            // The authorization server may be down for a moment, and the token is still good.
+            Err(GrantError::Failed(_)) if is_usable => Ok(source.publish(Some(stored))),
+            Err(GrantError::Failed(error)) => Err(error),
+            Err(GrantError::Refused { error, .. }) => Err(self.needs_login(Some(&error))),
+        }
+    }
+
+    /// Handles a refused refresh token. A process that does not lock may have replaced it; else it is
+    /// removed, and nothing else.
+    async fn on_invalid_grant(
+        &self,
+        used: &Credential,
+        error: &Error,
+    ) -> Result<Option<Arc<Credential>>, Error> {
+        let source = &self.source;
+        let stored = source.load().await?;
+        match stored {
+            Some(stored) if stored.refresh_token != used.refresh_token => {
+                if stored.is_fresh() && stored.access_token != used.access_token {
+                    return Ok(source.publish(Some(stored)));
+                }
+                match self.request_refresh(&stored).await {
+                    Ok(renewed) => Ok(source.save_and_publish(renewed).await),
+                    Err(GrantError::Failed(error)) => Err(error),
+                    Err(GrantError::Refused { error, .. }) => Err(self.needs_login(Some(&error))),
+                }
+            }
+            Some(stored) => {
+                let rest = stored.without_refresh_token();
+                source.save_and_publish(rest).await;
+                Err(self.needs_login(Some(error)))
+            }
+            None => {
+                source.publish(None);
+                Err(self.needs_login(Some(error)))
+            }
+        }
+    }
+
+    async fn request_refresh(&self, stored: &Credential) -> Result<Credential, GrantError> {
+        let Some(token) = &stored.refresh_token else {
+            return Err(GrantError::Failed(self.needs_login(None)));
+        };
+        let settings = &self.target.settings;
+        let key = stored.dpop()?;
+        let request = TokenRequest {
+            endpoint: &stored.token_endpoint,
+            issuer: &stored.issuer,
+            client: &stored.client,
+            private_key: settings.private_key.as_ref().map(|key| (key, settings.key_id.as_deref())),
+            grant: Grant::Refresh(token),
+            resource: Some(&stored.resource),
+            scopes: &[],
+            dpop: key.as_ref(),
+        };
+        Ok(stored.renewed(request.send(&self.target.http).await?))
+    }
+
+    /// Handles status 401.
+    async fn on_unauthorized(&self, refusal: AuthRefusal<'_>) -> Result<AfterRefusal, Error> {
+        let challenge = Challenge::from_headers(refusal.headers);
+        if challenge.is_none() && refusal.headers.contains_key(WWW_AUTHENTICATE) {
+            // It wants another scheme, such as Basic.
+            return Ok(AfterRefusal::Accept);
+        }
+        if let Some(challenge) = challenge {
+            self.source.set_challenge(challenge);
+        }
+        let rejected = refusal.sent.credential.as_ref();
+        if rejected.is_none() {
+            // A login may have been made since the store was read.
+            self.source.forget();
+        }
+        match self.renew(rejected).await? {
+            Some(credential) if rejected.is_none_or(|token| !credential.has_token(token)) => {
+                Ok(AfterRefusal::Retry)
+            }
+            _ => Err(self.needs_login(None)),
+        }
+    }
+
+    /// Handles status 403 of a server that wants more scopes. They are requested once: a login that has
+    /// requested them and did not get them is not repeated.
+    async fn on_scopes_needed(
+        &self,
+        challenge: Challenge,
+        refusal: AuthRefusal<'_>,
+    ) -> Result<AfterRefusal, Error> {
+        let current = self.source.current();
+        let requested = current.as_ref().map(|it| it.requested.clone()).unwrap_or_default();
+        let wanted = challenge.scopes.clone().unwrap_or_default();
+        let is_other = match (&current, &refusal.sent.credential) {
+            (Some(current), Some(sent)) => !current.has_token(sent),
+            _ => false,
+        };
+        if is_other {
+            return Ok(AfterRefusal::Retry);
+        }
+        if wanted.iter().all(|scope| requested.contains(scope)) {
+            return Err(scopes_refused(&wanted));
+        }
+        let union = union(&requested, &wanted);
+        self.source.set_challenge(Challenge { scopes: Some(union.clone()), ..challenge });
+        if !self.is_automatic() {
+            return Err(self.needs_scopes(&wanted));
+        }
+        let (auth, rejected) = (self.clone(), refusal.sent.credential.clone());
+        let work = async move { obtain(&auth.target, &auth.source, None, &union).await };
+        let renewed = self.source.renew(rejected.as_ref(), work).await?;
+        Ok(if renewed.is_some() { AfterRefusal::Retry } else { AfterRefusal::Accept })
+    }
+
+    /// The error for a server that a user has to log in to.
+    pub(super) fn needs_login(&self, cause: Option<&Error>) -> Error {
+        let message = match (cause, self.is_automatic()) {
+            (Some(cause), _) => format!("it needs a login: {}", cause.message()),
+            (None, true) => "it does not accept the credentials in `oauth`".to_owned(),
+            (None, false) => "it needs a login".to_owned(),
+        };
+        let error = Error::new(ErrorKind::NeedsLogin, message);
+        match self.is_automatic() {
+            true => error.with_hint("check the settings in `oauth`"),
+            false => error.with_hint(self.options().login_hint(&self.target.server, &[])),
+        }
+    }
+
+    fn needs_scopes(&self, scopes: &[Box<str>]) -> Error {
+        let message = format!("it needs a login with more rights: {}", shown_scopes(scopes));
+        Error::new(ErrorKind::NeedsLogin, message)
+            .with_hint(self.options().login_hint(&self.target.server, scopes))
+    }
+
+    /// Names the authorization server of the current credential.
+    pub(super) fn issuer(&self) -> Option<String> {
+        self.source.current().map(|credential| shown(&credential.issuer))
+    }
+}
+
+fn scopes_refused(scopes: &[Box<str>]) -> Error {
+    let message = format!(
+        "it asks for rights that its authorization server did not grant: {}",
+        shown_scopes(scopes)
+    );
+    Error::new(ErrorKind::Unauthorized, message)
+        .with_hint("the operator of the server has to grant them to your account")
+}
+
+/// Scopes for a message: without control characters, and not too many.
+fn shown_scopes(scopes: &[Box<str>]) -> String {
+    super::token::quoted(&scopes.join(" "), Vec::new())
+}
+
+impl RequestAuth for ServerAuth {
+    fn headers<'a>(&'a self, request: AuthRequest<'a>) -> AuthFuture<'a, AuthHeaders> {
+        Box::pin(async move {
+            let credential = match self.source.known() {
+                KnownToken::Fresh(credential) => credential,
+                KnownToken::Absent => return Ok(AuthHeaders::default()),
+                // An automatic grant needs the challenge of the server first.
+                KnownToken::Stale if self.is_automatic() && self.source.discovery().is_none() => {
+                    return Ok(AuthHeaders::default());
+                }
+                KnownToken::Stale => match self.renew(None).await? {
+                    Some(credential) => credential,
+                    None => return Ok(AuthHeaders::default()),
+                },
+            };
+            self.headers_of(&credential, request)
+        })
+    }
+
+    fn on_refused<'a>(&'a self, refusal: AuthRefusal<'a>) -> AuthFuture<'a, AfterRefusal> {
+        Box::pin(async move {
+            let challenge = Challenge::from_headers(refusal.headers);
+            let nonce = nonce(refusal.headers);
+            let has_other_nonce = nonce.is_some_and(|nonce| self.source.set_nonce(nonce));
+            if challenge.as_ref().is_some_and(Challenge::needs_nonce) && has_other_nonce {
+                return Ok(AfterRefusal::Retry);
+            }
+            match (refusal.status, challenge) {
+                (401, _) => self.on_unauthorized(refusal).await,
+                (_, Some(challenge)) if challenge.needs_scopes() => {
+                    self.on_scopes_needed(challenge, refusal).await
+                }
+                _ => Ok(AfterRefusal::Accept),
+            }
+        })
+    }
+
+    fn on_accepted(&self, headers: &HeaderMap) {
+        if let Some(nonce) = nonce(headers) {
+            self.source.set_nonce(nonce);
+        }
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.source.secrets()
+    }
+}

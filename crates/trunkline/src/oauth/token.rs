@@ -1,0 +1,316 @@
+//! Requests to the token endpoint, with all grants and ways to authenticate the client.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use serde::Deserialize;
+use url::{Url, form_urlencoded};
+
+use super::challenge::TokenScheme;
+use super::client::{ClientAuth, DEVICE_GRANT, OAuthClient, shown};
+use super::jwt::{DpopKey, ProofRequest, SigningKey};
+use crate::config::{Secret, escape_control};
+use crate::error::{Error, ErrorKind};
+use crate::transport::{GuardedClient, GuardedPost, GuardedResponse, SecretMask};
+
+/// The header of a proof of possession, and of the nonce for the next one.
+pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
+pub(super) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// Longest text of an authorization server in a message, in characters.
+const MAX_QUOTED: usize = 200;
+
+/// A grant, which is exchanged for tokens.
+pub(super) enum Grant<'a> {
+    Code {
+        code: &'a Secret,
+        redirect_uri: &'a str,
+        verifier: &'a Secret,
+    },
+    Refresh(&'a Secret),
+    ClientCredentials,
+    Device(&'a Secret),
+    Assertion(&'a Secret),
+    /// An ID token, exchanged for an assertion that an authorization server accepts.
+    Exchange {
+        id_token: &'a Secret,
+        audience: &'a str,
+    },
+}
+
+/// A request for tokens.
+pub(super) struct TokenRequest<'a> {
+    pub(super) endpoint: &'a Url,
+    pub(super) issuer: &'a str,
+    pub(super) client: &'a OAuthClient,
+    pub(super) private_key: Option<(&'a Secret, Option<&'a str>)>,
+    pub(super) grant: Grant<'a>,
+    pub(super) resource: Option<&'a str>,
+    pub(super) scopes: &'a [Box<str>],
+    pub(super) dpop: Option<&'a DpopKey>,
+}
+
+/// Tokens.
+pub(super) struct TokenResponse {
+    pub(super) access_token: Secret,
+    pub(super) scheme: TokenScheme,
+    pub(super) refresh_token: Option<Secret>,
+    pub(super) expires_in: Option<u64>,
+    pub(super) scopes: Option<Vec<Box<str>>>,
+}
+
+/// Why there are no tokens.
+#[derive(Debug)]
+pub(super) enum GrantError {
+    /// The authorization server refused the grant, with an error code of OAuth.
+    Refused { code: Box<str>, error: Error },
+    /// It could not be reached, or did not answer as it should. The grant may still be good.
+    Failed(Error),
+}
+
+impl GrantError {
+    /// The error for the user.
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Refused { error, .. } | Self::Failed(error) => error,
+        }
+    }
+}
+
+impl From<Error> for GrantError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The members of a successful response that are used.
+#[derive(Deserialize)]
+struct TokenBody {
+    access_token: String,
+    token_type: String,
+    refresh_token: Option<String>,
+    #[serde(default, deserialize_with = "lenient_seconds")]
+    expires_in: Option<u64>,
+    scope: Option<String>,
+}
+
+/// The members of an error response.
+#[derive(Deserialize)]
+struct ErrorBody {
+    error: String,
+    error_description: Option<String>,
+}
+
+/// Seconds as a number or as text, as some servers send them.
+fn lenient_seconds<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    Ok(number.map(|seconds| seconds as u64))
+}
+
+impl TokenRequest<'_> {
+    /// Sends the request. If the server asks for a nonce in the proof, it is sent once more.
+    pub(super) async fn send(&self, http: &GuardedClient) -> Result<TokenResponse, GrantError> {
+        let response = self.attempt(http, None).await?;
+        let nonce = response.headers.get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
+        match nonce.filter(|_| self.dpop.is_some() && asks_for_nonce(&response)) {
+            Some(nonce) => self.read(&self.attempt(http, Some(nonce)).await?),
+            None => self.read(&response),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        http: &GuardedClient,
+        nonce: Option<&str>,
+    ) -> Result<GuardedResponse, Error> {
+        let mut form = self.grant_form();
+        let mut headers = Vec::new();
+        self.authenticate(&mut form, &mut headers)?;
+        if let Some(key) = self.dpop {
+            let url = self.endpoint;
+            let proof = ProofRequest { method: &Method::POST, url, token: None, nonce };
+            headers.push((DPOP, key.proof(&proof)?));
+        }
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let content_type = "application/x-www-form-urlencoded";
+        http.post(GuardedPost { url: self.endpoint, content_type, headers, body }).await
+    }
+
+    fn grant_form(&self) -> Vec<(&'static str, String)> {
+        let mut form = match &self.grant {
+            Grant::Code { code, redirect_uri, verifier } => vec![
+                ("grant_type", "authorization_code".to_owned()),
+                ("code", code.expose().to_owned()),
+                ("redirect_uri", (*redirect_uri).to_owned()),
+                ("code_verifier", verifier.expose().to_owned()),
+            ],
+            Grant::Refresh(token) => vec![
+                ("grant_type", "refresh_token".to_owned()),
+                ("refresh_token", token.expose().to_owned()),
+            ],
+            Grant::ClientCredentials => vec![("grant_type", "client_credentials".to_owned())],
+            Grant::Device(code) => vec![
+                ("grant_type", DEVICE_GRANT.to_owned()),
+                ("device_code", code.expose().to_owned()),
+            ],
+            Grant::Assertion(assertion) => vec![
+                ("grant_type", JWT_BEARER.to_owned()),
+                ("assertion", assertion.expose().to_owned()),
+            ],
+            Grant::Exchange { id_token, audience } => vec![
+                ("grant_type", TOKEN_EXCHANGE.to_owned()),
+                ("requested_token_type", ID_JAG.to_owned()),
+                ("subject_token", id_token.expose().to_owned()),
+                ("subject_token_type", ID_TOKEN.to_owned()),
+                ("audience", (*audience).to_owned()),
+            ],
+        };
+        form.extend(self.resource.map(|resource| ("resource", resource.to_owned())));
+        // A code has its scopes already, and a refresh keeps them.
+        if !matches!(self.grant, Grant::Code { .. } | Grant::Refresh(_) | Grant::Device(_))
+            && !self.scopes.is_empty()
+        {
+            form.push(("scope", self.scopes.join(" ")));
+        }
+        form
+    }
+
+    /// Adds the credentials of the client.
+    fn authenticate(
+        &self,
+        form: &mut Vec<(&'static str, String)>,
+        headers: &mut Vec<(HeaderName, Secret)>,
+    ) -> Result<(), Error> {
+        let OAuthClient { id, secret, auth, .. } = self.client;
+        let secret = secret.as_ref().map(Secret::expose).unwrap_or_default();
+        match auth {
+            ClientAuth::Basic => {
+                headers.push((AUTHORIZATION, basic(id, &Secret::new(secret))));
+            }
+            ClientAuth::Post => {
+                form.push(("client_id", id.clone()));
+                form.push(("client_secret", secret.to_owned()));
+            }
+            ClientAuth::PrivateKey => {
+                let Some((key, key_id)) = self.private_key else {
+                    let message = "`oauth.privateKey` is missing";
+                    return Err(Error::new(ErrorKind::MissingSecret, message));
+                };
+                let assertion =
+                    SigningKey::from_pem(key)?.client_assertion(id, key_id, self.issuer)?;
+                form.push(("client_id", id.clone()));
+                form.push(("client_assertion_type", CLIENT_ASSERTION.to_owned()));
+                form.push(("client_assertion", assertion.expose().to_owned()));
+            }
+            ClientAuth::Public if id.is_empty() => {}
+            ClientAuth::Public => form.push(("client_id", id.clone())),
+        }
+        Ok(())
+    }
+
+    fn read(&self, response: &GuardedResponse) -> Result<TokenResponse, GrantError> {
+        if !response.status.is_success() {
+            return Err(self.refusal(response));
+        }
+        let body: TokenBody =
+            serde_json::from_slice(&response.body).map_err(|_| self.unreadable())?;
+        let scheme = match body.token_type.to_ascii_lowercase().as_str() {
+            "bearer" => TokenScheme::Bearer,
+            "dpop" if self.dpop.is_some() => TokenScheme::Dpop,
+            // The assertion of an identity provider is no access token.
+            "n_a" if matches!(self.grant, Grant::Exchange { .. }) => TokenScheme::Bearer,
+            _ => return Err(self.unreadable()),
+        };
+        let scopes = body.scope.map(|text| text.split_whitespace().map(Into::into).collect());
+        Ok(TokenResponse {
+            access_token: Secret::new(body.access_token),
+            scheme,
+            refresh_token: body.refresh_token.map(Secret::new),
+            expires_in: body.expires_in,
+            scopes,
+        })
+    }
+
+    fn refusal(&self, response: &GuardedResponse) -> GrantError {
+        let status = response.status.as_u16();
+        let server = shown(self.issuer);
+        let body = serde_json::from_slice::<ErrorBody>(&response.body).ok();
+        let is_temporary = matches!(status, 408 | 429 | 500..=599);
+        let Some(body) = body.filter(|_| !is_temporary) else {
+            let message = format!("the authorization server {server} answered {}", response.status);
+            let kind = ErrorKind::HttpStatus(status);
+            return GrantError::Failed(Error::new(kind, message));
+        };
+        let mut message =
+            format!("the authorization server {server} refused: {}", self.quoted(&body.error));
+        if let Some(description) = body.error_description.filter(|text| !text.is_empty()) {
+            message = format!("{message} ({})", self.quoted(&description));
+        }
+        // Some servers respond with these codes and status 400.
+        if matches!(body.error.as_str(), "temporarily_unavailable" | "server_error") {
+            return GrantError::Failed(Error::new(ErrorKind::HttpStatus(503), message));
+        }
+        let error = Error::new(ErrorKind::Unauthorized, message);
+        GrantError::Refused { code: body.error.into(), error }
+    }
+
+    /// Text of the authorization server for a message: without what was sent to it, on one line, short.
+    fn quoted(&self, text: &str) -> String {
+        let mut sent: Vec<Secret> = self.client.secret.iter().cloned().collect();
+        match &self.grant {
+            Grant::Code { code, verifier, .. } => sent.extend([*code, *verifier].map(Clone::clone)),
+            Grant::Refresh(token) | Grant::Device(token) | Grant::Assertion(token) => {
+                sent.push((*token).clone());
+            }
+            Grant::Exchange { id_token, .. } => sent.push((*id_token).clone()),
+            Grant::ClientCredentials => {}
+        }
+        quoted(text, sent)
+    }
+
+    fn unreadable(&self) -> GrantError {
+        let server = shown(self.issuer);
+        let message =
+            format!("the authorization server {server} answered with something that is no token");
+        GrantError::Failed(Error::new(ErrorKind::ProtocolViolation, message))
+    }
+}
+
+fn asks_for_nonce(response: &GuardedResponse) -> bool {
+    let body = serde_json::from_slice::<ErrorBody>(&response.body);
+    response.status.is_client_error() && body.is_ok_and(|body| body.error == "use_dpop_nonce")
+}
+
+/// Text of an authorization server for a message, without these secrets, on one line, short.
+pub(super) fn quoted(text: &str, secrets: Vec<Secret>) -> String {
+    let masked = SecretMask::with_parts(secrets).masked(text);
+    let line = escape_control(&masked);
+    match line.char_indices().nth(MAX_QUOTED).and_then(|(end, _)| line.get(..end)) {
+        Some(head) => format!("{head}…"),
+        None => line,
+    }
+}
+
+/// The value of an `Authorization` header with ID and secret of a client.
+pub(super) fn basic(id: &str, secret: &Secret) -> Secret {
+    let encoded =
+        |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
+    let pair = STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret.expose())));
+    Secret::new(format!("Basic {pair}"))
+}
+
+/// The nonce for the next proof at a resource.
+pub(super) fn nonce(headers: &HeaderMap) -> Option<Box<str>> {
+    headers.get(DPOP_NONCE)?.to_str().ok().map(Into::into)
+}

@@ -1,0 +1,256 @@
+//! The tokens of one credential in this process: used from memory while they are fresh, renewed once
+//! for all requests and all processes.
+//!
+//! A renewal is a transaction: the lock of this process, the lock of the store, the stored credential
+//! once more. If another process has renewed it, its token is adopted; else it is refreshed, stored, and
+//! only then used. It runs as a task of its own: a caller that leaves does not interrupt it between the
+//! refresh and the store, where a rotated refresh token would be lost.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::challenge::Challenge;
+use super::credential::Credential;
+use super::discovery::Discovery;
+use crate::config::Secret;
+use crate::error::{Error, ErrorKind};
+use crate::secrets::{SecretKey, SecretStore, StoreError, StoreGuard};
+
+/// Replaced tokens that are still masked in messages: requests with them may be under way.
+const MAX_PAST_TOKENS: usize = 4;
+
+/// The tokens of one credential.
+pub(super) struct TokenSource {
+    key: SecretKey,
+    store: Arc<dyn SecretStore>,
+    state: Mutex<SourceState>,
+    /// Held during a renewal.
+    flight: Arc<AsyncMutex<()>>,
+}
+
+#[derive(Default)]
+struct SourceState {
+    credential: Option<Arc<Credential>>,
+    /// Whether the store was read.
+    is_loaded: bool,
+    /// Whether the credential could not be stored.
+    is_unsaved: bool,
+    past: VecDeque<Secret>,
+    nonce: Option<Box<str>>,
+    challenge: Option<Challenge>,
+    discovery: Option<Arc<Discovery>>,
+    /// The last renewal that failed, for callers that waited for it.
+    failure: Option<(Instant, Error)>,
+}
+
+/// What is known without a renewal.
+pub(super) enum KnownToken {
+    /// A token that can be used.
+    Fresh(Arc<Credential>),
+    /// There is no credential.
+    Absent,
+    /// The store was not read yet, or the token has expired.
+    Stale,
+}
+
+impl TokenSource {
+    pub(super) fn new(key: SecretKey, store: Arc<dyn SecretStore>) -> Self {
+        Self { key, store, state: Mutex::default(), flight: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SourceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The token in memory.
+    pub(super) fn known(&self) -> KnownToken {
+        let state = self.state();
+        match &state.credential {
+            Some(credential) if credential.is_fresh() => KnownToken::Fresh(Arc::clone(credential)),
+            None if state.is_loaded => KnownToken::Absent,
+            _ => KnownToken::Stale,
+        }
+    }
+
+    /// The credential in memory, fresh or not.
+    pub(super) fn current(&self) -> Option<Arc<Credential>> {
+        self.state().credential.clone()
+    }
+
+    /// Forgets what the store contained, so that it is read again.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        if !state.is_unsaved {
+            state.is_loaded = false;
+        }
+    }
+
+    /// A token in memory that is not the rejected one.
+    fn usable(&self, rejected: Option<&Secret>) -> Option<Arc<Credential>> {
+        let credential = self.current()?;
+        let is_rejected = rejected.is_some_and(|token| credential.has_token(token));
+        (credential.is_fresh() && !is_rejected).then_some(credential)
+    }
+
+    /// Publishes a credential to all requests of this process.
+    pub(super) fn publish(&self, credential: Option<Credential>) -> Option<Arc<Credential>> {
+        let credential = credential.map(Arc::new);
+        let mut state = self.state();
+        let replaced = state.credential.take();
+        if let Some(token) = replaced.and_then(|it| it.access_token.clone())
+            && !credential.as_ref().is_some_and(|it| it.has_token(&token))
+        {
+            state.past.push_front(token);
+            state.past.truncate(MAX_PAST_TOKENS);
+        }
+        state.credential.clone_from(&credential);
+        state.is_loaded = true;
+        state.failure = None;
+        credential
+    }
+
+    /// Everything that must not be printed.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let state = self.state();
+        let current = state.credential.iter().flat_map(|credential| credential.secrets());
+        current.chain(state.past.iter().cloned()).collect()
+    }
+
+    pub(super) fn nonce(&self) -> Option<Box<str>> {
+        self.state().nonce.clone()
+    }
+
+    /// Records the nonce of a response. Returns whether it is another one.
+    pub(super) fn set_nonce(&self, nonce: Box<str>) -> bool {
+        let known = &mut self.state().nonce;
+        let is_new = known.as_deref() != Some(&nonce);
+        *known = Some(nonce);
+        is_new
+    }
+
+    pub(super) fn challenge(&self) -> Option<Challenge> {
+        self.state().challenge.clone()
+    }
+
+    /// Records what the server asked for, for the next login.
+    pub(super) fn set_challenge(&self, challenge: Challenge) {
+        self.state().challenge = Some(challenge);
+    }
+
+    pub(super) fn discovery(&self) -> Option<Arc<Discovery>> {
+        self.state().discovery.clone()
+    }
+
+    pub(super) fn set_discovery(&self, discovery: Option<Arc<Discovery>>) {
+        self.state().discovery = discovery;
+    }
+
+    /// Renews the token, unless another caller has done so since. `work` runs to its end even if this
+    /// future is dropped.
+    pub(super) async fn renew<F>(
+        &self,
+        rejected: Option<&Secret>,
+        work: F,
+    ) -> Result<Option<Arc<Credential>>, Error>
+    where
+        F: Future<Output = Result<Option<Arc<Credential>>, Error>> + Send + 'static,
+    {
+        let since = Instant::now();
+        let flight = Arc::clone(&self.flight).lock_owned().await;
+        if let Some(credential) = self.usable(rejected) {
+            return Ok(Some(credential));
+        }
+        let failure = self.state().failure.clone();
+        if let Some((_, error)) = failure.filter(|(at, _)| *at >= since) {
+            return Err(error);
+        }
+        let renewal = tokio::spawn(async move {
+            let result = work.await;
+            drop(flight);
+            result
+        });
+        let result = renewal.await.unwrap_or_else(|_| Err(interrupted()));
+        if let Err(error) = &result {
+            self.state().failure = Some((Instant::now(), error.clone()));
+        }
+        result
+    }
+
+    /// Waits for the right to change the stored credential, among all processes.
+    pub(super) async fn lock(&self) -> Result<StoreGuard, Error> {
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        blocking(move || store.lock(&key)).await
+    }
+
+    /// Reads the stored credential.
+    pub(super) async fn load(&self) -> Result<Option<Credential>, Error> {
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        blocking(move || store.get(&key)?.as_ref().map(Credential::from_secret).transpose()).await
+    }
+
+    /// Stores a credential. It is durable when this returns.
+    pub(super) async fn save(&self, credential: &Credential) -> Result<(), Error> {
+        let (store, key, text) = (
+            Arc::clone(&self.store),
+            self.key.clone(),
+            credential.to_secret().map_err(|error| store_error(&error))?,
+        );
+        blocking(move || store.set(&key, &text)).await?;
+        self.state().is_unsaved = false;
+        debug!(key = self.key.id(), "credential stored");
+        Ok(())
+    }
+
+    /// Stores a renewed credential and publishes it. If it cannot be stored, it is used from memory: the
+    /// stored refresh token is used up, so that dropping it would end the login.
+    pub(super) async fn save_and_publish(&self, credential: Credential) -> Option<Arc<Credential>> {
+        if let Err(error) = self.save(&credential).await {
+            warn!(%error, "a renewed login could not be stored, and lasts until this process ends");
+            let published = self.publish(Some(credential));
+            self.state().is_unsaved = true;
+            return published;
+        }
+        self.publish(Some(credential))
+    }
+
+    /// The credential that could not be stored, if there is one. What is in the store is older.
+    pub(super) fn unsaved(&self) -> Option<Arc<Credential>> {
+        let state = self.state();
+        state.credential.clone().filter(|_| state.is_unsaved)
+    }
+
+    /// Removes the stored credential, and the one in memory.
+    pub(super) async fn remove(&self) -> Result<bool, Error> {
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        let was_there = blocking(move || store.remove(&key)).await?;
+        self.publish(None);
+        self.state().is_unsaved = false;
+        Ok(was_there)
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Error> {
+    let result = tokio::task::spawn_blocking(work).await;
+    result
+        .unwrap_or_else(|_| Err(StoreError::new("the store of logins failed")))
+        .map_err(|error| store_error(&error))
+}
+
+fn store_error(error: &StoreError) -> Error {
+    let hint = error.hint().map(str::to_owned);
+    let error = Error::new(ErrorKind::UnreadableSecret, error.to_string());
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+fn interrupted() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the renewal of its login was interrupted")
+}
