@@ -6,6 +6,7 @@
 //! - Words alone: 74.3. A task has several steps, and each needs its own tool. So a document is
 //!   scored for the whole text and for its best clause, half and half: 76.4.
 //! - The similarity of meaning counts as much as the words ([`vectors`](crate::vectors)): 80.1.
+//!   With values and nested parameters ([`parameters`](crate::parameters)): 80.5.
 //! - A share of the best score of a server goes to its other tools: 0.1 more, measured with words
 //!   alone.
 //!
