@@ -29,4 +29,5 @@ pub use options::{FieldOptions, Options};
 pub use parameters::{Schema, parameter_texts};
 pub use query::{DEFAULT_HITS, Query};
 pub use search::Hit;
+pub use vectors::word_vector_table;
 pub use visible::Visible;

@@ -51,6 +51,11 @@ const TABLE: &[u8] = include_bytes!("../data/words.bin");
 #[cfg(not(feature = "word-vectors"))]
 const TABLE: &[u8] = &[];
 
+/// The table of word vectors as it is in the program; empty without the feature `word-vectors`.
+pub fn word_vector_table() -> &'static [u8] {
+    TABLE
+}
+
 /// The vector of a document. `None` if there is no table or no known word.
 pub(crate) type DocumentVector = Option<[i8; DIMENSIONS]>;
 
