@@ -30,7 +30,7 @@ pub struct Document {
     pub title: String,
     /// Description of the tool.
     pub description: String,
-    /// Name and description of each parameter.
+    /// Name and description of each parameter: [`parameter_texts`](crate::parameter_texts).
     pub parameters: Vec<(String, String)>,
     /// Description or instructions of the server.
     pub server_description: String,

@@ -2,8 +2,8 @@
 
 use crate::document::{Document, Field};
 use crate::index::Index;
-use crate::query::query_terms;
-use crate::vectors::{QueryVector, document_vector};
+use crate::scores::Piece;
+use crate::vectors::document_vector;
 use crate::visible::{Scope, Visible};
 
 /// The parts of the score of a document for one text, before clauses and servers are considered.
@@ -49,15 +49,16 @@ impl Index {
         document: &Document,
         visible: Option<&Visible>,
     ) -> Explanation {
-        let terms = query_terms(Scope::new(self, visible), text).into_iter();
+        let piece = Piece::new(Scope::new(self, visible), text);
+        let terms = piece.terms.into_iter();
         let mut terms: Vec<TermContribution> = terms
             .filter_map(|term| {
                 self.contribution(self.vocabulary.text(term.term), term.weight, document)
             })
             .collect();
         terms.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.term.cmp(&b.term)));
-        let vector = QueryVector::new(text);
-        let similarity = vector.map_or(0.0, |vector| vector.cosine(&document_vector(document)));
+        let similarity =
+            piece.vector.map_or(0.0, |vector| vector.cosine(&document_vector(document)));
         Explanation { terms, similarity }
     }
 

@@ -4,6 +4,7 @@
 //! [`Query`].
 
 pub mod limits;
+mod parameters;
 mod stem;
 mod stop_words;
 mod words;
@@ -25,6 +26,8 @@ pub use document::{Document, Field};
 pub use explain::{Explanation, TermContribution};
 pub use index::{Entry, Index};
 pub use options::{FieldOptions, Options};
+pub use parameters::{Schema, parameter_texts};
 pub use query::{DEFAULT_HITS, Query};
 pub use search::Hit;
+pub use vectors::word_vector_table;
 pub use visible::Visible;

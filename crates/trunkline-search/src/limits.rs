@@ -25,6 +25,13 @@ pub const MAX_FIELD_BYTES: usize = 16 * 1024;
 /// Largest number of parameters of a document that are indexed.
 pub const MAX_PARAMETERS: usize = 256;
 
+/// Largest number of values of a parameter that are indexed. Enumerations of real tools have about
+/// ten; longer ones are lists of countries or time zones.
+pub const MAX_PARAMETER_VALUES: usize = 64;
+
+/// Number of levels of a schema below a parameter that are read.
+pub const MAX_SCHEMA_DEPTH: usize = 4;
+
 /// Longest word, in characters. Longer ones are encoded data, and are cut.
 pub(crate) const MAX_WORD_CHARS: usize = 48;
 

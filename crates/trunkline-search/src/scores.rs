@@ -6,8 +6,14 @@
 //! - Words alone: 74.3. A task has several steps, and each needs its own tool. So a document is
 //!   scored for the whole text and for its best clause, half and half: 76.4.
 //! - The similarity of meaning counts as much as the words ([`vectors`](crate::vectors)): 80.1.
+//!   With values and nested parameters ([`parameters`](crate::parameters)): 80.5.
 //! - A share of the best score of a server goes to its other tools: 0.1 more, measured with words
 //!   alone.
+//!
+//! Meaning alone finds something for any text, so it counts only with some evidence: the text has a
+//! word of a tool or of the language, and a document without a word of the text is not too far from
+//! it. Of 20 texts of nonsense and unrelated words in five sets, 66 of 100 searches then find
+//! nothing instead of 5; the mean recall at 5 stays 80.5.
 //!
 //! The second and third number were chosen on the same sets. With the choice made on four sets and
 //! measured on the fifth, the last number is 0.7 points lower (79.5 against 80.2 with at most 800
@@ -16,7 +22,7 @@
 use crate::index::{Index, Slot};
 use crate::limits::{MAX_CLAUSES, MAX_QUERY_BYTES, beginning};
 use crate::query::{QueryTerm, query_terms};
-use crate::vectors::QueryVector;
+use crate::vectors::{LEAST_SIMILARITY, QueryVector, has_known_word};
 use crate::visible::Scope;
 use crate::words::clauses;
 
@@ -39,7 +45,7 @@ pub(crate) struct QueryText {
 /// A text or a clause that documents are scored for.
 pub(crate) struct Piece {
     pub(crate) terms: Vec<QueryTerm>,
-    vector: Option<QueryVector>,
+    pub(crate) vector: Option<QueryVector>,
 }
 
 /// The documents that are scored. Scores are in the same order.
@@ -73,8 +79,11 @@ impl QueryText {
 }
 
 impl Piece {
-    fn new(scope: Scope<'_>, text: &str) -> Self {
-        Self { terms: query_terms(scope, text), vector: QueryVector::new(text) }
+    pub(crate) fn new(scope: Scope<'_>, text: &str) -> Self {
+        let terms = query_terms(scope, text);
+        let has_meaning = !terms.is_empty() || has_known_word(text);
+        let vector = has_meaning.then(|| QueryVector::new(text)).flatten();
+        Self { terms, vector }
     }
 }
 
@@ -106,10 +115,13 @@ impl Index {
             return Scores { scores, best };
         }
         for (score, similarity) in scores.iter_mut().zip(similarities) {
-            *score = (1.0 - MEANING_SHARE) * *score + MEANING_SHARE * similarity / most;
+            if *score > 0.0 || similarity >= LEAST_SIMILARITY {
+                *score = (1.0 - MEANING_SHARE) * *score + MEANING_SHARE * similarity / most;
+            }
         }
-        // A text without words of the catalog is worth little, but something.
-        Scores { scores, best: best.max(f32::MIN_POSITIVE) }
+        // A text without words of the catalog is worth little, but something if it has hits.
+        let best = best.max(maximum(&scores).min(f32::MIN_POSITIVE));
+        Scores { scores, best }
     }
 
     fn similarities(&self, vector: &QueryVector, slots: &[Slot]) -> Vec<f32> {

@@ -35,7 +35,8 @@ pub struct Hit<'a> {
 impl Index {
     /// The documents that fit a query best, best first; equal scores are ordered by name.
     ///
-    /// Any text is a valid query. One without a known word has no hits.
+    /// Any text is a valid query. One without a word of a tool or of the language has no hits, and
+    /// few of one whose words have nothing to do with the tools.
     pub fn search(&self, query: &Query<'_>) -> Vec<Hit<'_>> {
         self.search_scope(query, Scope::new(self, None))
     }

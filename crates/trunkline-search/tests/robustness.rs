@@ -233,3 +233,30 @@ fn tool_that_is_named_by_a_stop_word_is_found_by_its_name() {
     let hits = index.search(&Query::new("who reads a file"));
     assert_eq!(hits[0].document.key(), "s/read_file/1");
 }
+
+/// Regression: pieces of unknown words had vectors, and some tool was always near to them.
+#[test]
+fn nonsense_has_no_hits() {
+    let index = small_index();
+    for text in ["asdfgh qwerty", "xyzzy plugh", "hjkl", "blorptastic. snarfle", "qqqqq"] {
+        assert!(index.search(&Query::new(text)).is_empty(), "{text:?}");
+    }
+}
+
+#[cfg(feature = "word-vectors")]
+#[test]
+fn unrelated_words_have_no_hits_and_related_ones_have() {
+    let index = small_index();
+    for text in ["purple elephant", "divorce lawyer"] {
+        assert!(index.search(&Query::new(text)).is_empty(), "{text:?}");
+    }
+    assert_eq!(first(&index, "temperature tomorrow").as_deref(), Some("get_forecast"));
+}
+
+#[test]
+fn nonsense_beside_another_text_changes_nothing() {
+    let index = small_index();
+    let alone = index.search(&Query::new("read a file"));
+    let both = index.search(&Query::of(["asdfgh qwerty", "read a file"]));
+    assert_eq!(found(&both), found(&alone));
+}

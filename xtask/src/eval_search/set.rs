@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use trunkline_search::Document;
+use trunkline_search::{Document, Schema, parameter_texts};
 
 /// A set of tools with queries.
 pub(crate) struct LabelledSet {
@@ -75,17 +75,36 @@ fn read_lines(path: &Path) -> Result<Vec<Value>> {
 /// The document of a tool in `tools.jsonl`.
 fn document(tool: &Value) -> Document {
     let (server, name) = (text(&tool["server"]), text(&tool["name"]));
-    let parameters = tool["input_schema"]["properties"].as_object().into_iter().flatten();
     Document {
         key: format!("{server}/{name}"),
         title: text(&tool["title"]),
         description: text(&tool["description"]),
-        parameters: parameters
-            .map(|(name, schema)| (name.clone(), text(&schema["description"])))
-            .collect(),
+        parameters: parameter_texts(&SchemaValue(&tool["input_schema"])),
         server_description: text(&tool["server_description"]),
         server,
         name,
+    }
+}
+
+/// A part of an input schema.
+struct SchemaValue<'v>(&'v Value);
+
+impl Schema for SchemaValue<'_> {
+    fn get_all<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
+        names.map(|name| self.0.get(name).map(Self))
+    }
+
+    fn members(&self) -> Vec<(String, Self)> {
+        let members = self.0.as_object().into_iter().flatten();
+        members.map(|(name, value)| (name.clone(), Self(value))).collect()
+    }
+
+    fn items(&self) -> Vec<Self> {
+        self.0.as_array().into_iter().flatten().map(Self).collect()
+    }
+
+    fn as_text(&self) -> Option<String> {
+        self.0.as_str().map(str::to_owned)
     }
 }
 

@@ -14,6 +14,7 @@ mod allocations;
 mod start;
 mod memory;
 mod catalog;
+mod program_size;
 mod search;
 mod results;
 mod load;
@@ -90,6 +91,7 @@ fn bench(effort: Effort, words: &[&str]) -> ExitCode {
     }
     if is_chosen(SEARCH) {
         search::rows(effort, data, &mut table);
+        program_size::rows(&mut table);
     }
     println!("{table}");
     ExitCode::SUCCESS

@@ -1,9 +1,12 @@
 //! The search index over the tools of a catalog.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use trunkline_search::{Document, Field, Index, Query, TermContribution, Visible};
+use trunkline_search::{
+    Document, Field, Index, Query, Schema, TermContribution, Visible, parameter_texts,
+};
 
 use super::SearchArguments;
 use super::visible_tools::VisibleTools;
@@ -136,19 +139,58 @@ fn document(entry: &Entry) -> Document {
         entry.definition().get_all(["title", "description", "inputSchema"]);
     let text =
         |raw: Option<Raw>| raw.as_ref().and_then(Raw::as_str).unwrap_or_default().into_owned();
-    let properties = schema.and_then(|schema| schema.get("properties"));
-    let parameters = properties.iter().flat_map(Raw::members);
     Document {
         key: entry.exposed().to_owned(),
         server: entry.server().name.to_string(),
         name: entry.name().to_owned(),
         title: text(title),
         description: text(description),
-        parameters: parameters
-            .map(|(name, schema)| (name, text(schema.get("description"))))
-            .collect(),
+        parameters: schema.map(|it| parameter_texts(&SchemaText(it))).unwrap_or_default(),
         // Equal for all tools of a server, which would make them near-duplicates, and unknown until
         // the server has started.
         server_description: String::new(),
+    }
+}
+
+/// A part of an input schema.
+struct SchemaText(Raw);
+
+impl Schema for SchemaText {
+    fn get_all<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
+        self.0.get_all(names).map(|value| value.map(Self))
+    }
+
+    fn members(&self) -> Vec<(String, Self)> {
+        self.0.members().into_iter().map(|(name, value)| (name, Self(value))).collect()
+    }
+
+    fn items(&self) -> Vec<Self> {
+        self.0.items().into_iter().map(Self).collect()
+    }
+
+    fn as_text(&self) -> Option<String> {
+        self.0.as_str().map(Cow::into_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_a_definition_are_read_with_their_values() {
+        let schema = r#"{"type":"object","properties":{
+            "unit":{"description":"Scale","enum":["celsius",1,"kelvin"]},
+            "place":{"type":"object","properties":{"city":{"description":"Name of the city"}}},
+            "any":true}}"#;
+        let texts = parameter_texts(&SchemaText(Raw::from_text(schema).unwrap()));
+        let texts: Vec<_> = texts.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let expected = [
+            ("unit", "Scale celsius kelvin"),
+            ("place", ""),
+            ("city", "Name of the city"),
+            ("any", ""),
+        ];
+        assert_eq!(texts, expected);
     }
 }
