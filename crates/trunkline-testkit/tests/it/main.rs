@@ -1,6 +1,7 @@
 //! The library as a client, judged by the conformance suite of the protocol.
 
 mod exchanges;
+mod oauth_server;
 
 use trunkline_testkit::conformance::{self, Verdict};
 
