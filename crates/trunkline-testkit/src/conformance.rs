@@ -38,8 +38,15 @@ pub struct ConformanceReport {
     /// Whether the suite exited successfully.
     pub is_content: bool,
     required: Vec<String>,
-    scenarios: BTreeMap<String, Vec<Value>>,
+    scenarios: BTreeMap<String, ScenarioResult>,
     output: String,
+}
+
+/// Results of one scenario.
+struct ScenarioResult {
+    checks: Vec<Value>,
+    /// Standard output of the client under test.
+    printed: String,
 }
 
 /// Runs the scenarios that a protocol revision requires of servers. The host in `url` should be
@@ -49,7 +56,7 @@ pub struct ConformanceReport {
 ///
 /// When the suite is not installed, cannot be run or takes too long.
 pub async fn check_server(url: &str, revision: &str) -> ConformanceReport {
-    check("server", ["--url", url], revision).await
+    check_required("server", ["--url", url], revision).await
 }
 
 /// Runs the scenarios that a protocol revision requires of clients. The program is started once per
@@ -59,14 +66,40 @@ pub async fn check_server(url: &str, revision: &str) -> ConformanceReport {
 ///
 /// When the suite is not installed, cannot be run or takes too long.
 pub async fn check_client(program: &str, revision: &str) -> ConformanceReport {
-    check("client", ["--command", program], revision).await
+    check_required("client", ["--command", program], revision).await
 }
 
-async fn check(role: &str, subject: [&str; 2], revision: &str) -> ConformanceReport {
+/// Runs one scenario for clients, which no revision has to require. Unlike [`check_client`], the
+/// suite also expects the program to succeed.
+///
+/// # Panics
+///
+/// When the suite is not installed, cannot be run or takes too long.
+pub async fn check_client_scenario(
+    program: &str,
+    scenario: &str,
+    revision: &str,
+) -> ConformanceReport {
+    let selection = ["--scenario", scenario, "--spec-version", revision, "--force"];
+    let required = vec![scenario.to_owned()];
+    check("client", &["--command", program], &selection, required).await
+}
+
+async fn check_required(role: &str, subject: [&str; 2], revision: &str) -> ConformanceReport {
+    let required = required_of(role, revision);
+    check(role, &subject, &["--requirements", revision], required).await
+}
+
+async fn check(
+    role: &str,
+    subject: &[&str],
+    selection: &[&str],
+    required: Vec<String>,
+) -> ConformanceReport {
     let folder = Folder::new();
     let mut command = Command::new(peers::conformance_node());
-    command.arg(peers::conformance_suite()).arg(role).args(subject);
-    command.args(["--requirements", revision, "--output-dir"]).arg(&folder.0);
+    command.arg(peers::conformance_suite()).arg(role).args(subject).args(selection);
+    command.arg("--output-dir").arg(&folder.0);
     // Bypasses proxies of the machine between a test and its server.
     command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
     let Ok(finished) = timeout(LONGEST_RUN, command.output()).await else {
@@ -76,7 +109,7 @@ async fn check(role: &str, subject: [&str; 2], revision: &str) -> ConformanceRep
     let printed = [output.stdout, output.stderr].concat();
     ConformanceReport {
         is_content: output.status.success(),
-        required: required_of(role, revision),
+        required,
         scenarios: scenarios(&folder.0, role),
         output: String::from_utf8_lossy(&printed).into_owned(),
     }
@@ -110,7 +143,8 @@ impl ConformanceReport {
     /// The verdict of a scenario; one that did not run is skipped.
     #[must_use]
     pub fn verdict(&self, scenario: &str) -> Verdict {
-        let checks = self.scenarios.get(scenario).map_or(&[][..], Vec::as_slice);
+        let result = self.scenarios.get(scenario);
+        let checks = result.map_or(&[][..], |result| &result.checks);
         if checks.iter().any(is_wrong) {
             Verdict::Failed
         } else if checks.iter().any(|check| check["status"] == "SUCCESS") {
@@ -118,6 +152,13 @@ impl ConformanceReport {
         } else {
             Verdict::Skipped
         }
+    }
+
+    /// The standard output of the client under test in a scenario. The suite does not look at the
+    /// exit status of a client when it runs all scenarios.
+    #[must_use]
+    pub fn printed(&self, scenario: &str) -> &str {
+        self.scenarios.get(scenario).map_or("", |result| &result.printed)
     }
 }
 
@@ -137,7 +178,7 @@ impl Display for ConformanceReport {
             self.required_passed(),
             self.others_passed()
         )?;
-        for (scenario, checks) in &self.scenarios {
+        for (scenario, ScenarioResult { checks, .. }) in &self.scenarios {
             for check in checks.iter().filter(|check| is_wrong(check)) {
                 let [status, id, message] = ["status", "id", "errorMessage"].map(|key| &check[key]);
                 writeln!(f, "{scenario}: {status} {id} {message}")?;
@@ -157,8 +198,9 @@ fn required_of(role: &str, revision: &str) -> Vec<String> {
     lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
 }
 
-/// The checks of every scenario with results. Names with a slash are nested directories.
-fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, Vec<Value>> {
+/// The results of every scenario. Names with a slash are nested directories, and only the outermost
+/// one may begin with the role.
+fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, ScenarioResult> {
     let mut scenarios = BTreeMap::new();
     for path in entries(folder) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -167,10 +209,10 @@ fn scenarios(folder: &Path, role: &str) -> BTreeMap<String, Vec<Value>> {
             Some((name, _)) => {
                 let name =
                     name.strip_prefix(role).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name);
-                scenarios.insert(name.to_owned(), checks(&path));
+                scenarios.insert(name.to_owned(), ScenarioResult::read(&path));
             }
             None => {
-                let inner = self::scenarios(&path, role).into_iter();
+                let inner = self::scenarios(&path, "").into_iter();
                 scenarios.extend(inner.map(|(inner, found)| (format!("{name}/{inner}"), found)));
             }
         }
@@ -183,12 +225,16 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.expect("the results can be listed").path()).collect()
 }
 
-fn checks(folder: &Path) -> Vec<Value> {
-    // A scenario that crashed leaves a directory without checks.
-    let text = fs::read_to_string(folder.join("checks.json")).unwrap_or_default();
-    let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
-    let checks: Value = serde_json::from_str(&text).unwrap_or(broken);
-    checks.as_array().cloned().unwrap_or_default()
+impl ScenarioResult {
+    fn read(folder: &Path) -> Self {
+        // A scenario that crashed leaves a directory without checks.
+        let text = fs::read_to_string(folder.join("checks.json")).unwrap_or_default();
+        let broken = serde_json::json!([{ "status": "FAILURE", "id": "no checks" }]);
+        let checks: Value = serde_json::from_str(&text).unwrap_or(broken);
+        // Only scenarios for clients have this file.
+        let printed = fs::read_to_string(folder.join("stdout.txt")).unwrap_or_default();
+        Self { checks: checks.as_array().cloned().unwrap_or_default(), printed }
+    }
 }
 
 /// A directory for results, removed on drop.

@@ -6,5 +6,6 @@ pub mod invariants;
 pub mod exchanges;
 pub mod peers;
 pub mod browser;
+pub mod oauth_server;
 pub mod clients;
 pub mod conformance;

@@ -112,6 +112,18 @@ pub fn node_client(name: &str) -> Command {
     node_script(&client(name))
 }
 
+/// A JavaScript client from the `clients` directory of this crate, run by [`conformance_node`].
+///
+/// # Panics
+///
+/// When the peers are not installed.
+#[must_use]
+pub fn conformance_node_client(name: &str) -> Command {
+    let mut command = Command::new(conformance_node());
+    command.arg(client(name)).env("NODE_PATH", node_modules());
+    command
+}
+
 /// A Python client from the `clients` directory of this crate.
 ///
 /// # Panics
@@ -160,6 +172,12 @@ pub fn flooding_server() -> PathBuf {
 #[must_use]
 pub fn fastmcp_server() -> PathBuf {
     server("adding.py")
+}
+
+/// A JavaScript authorization server with a protected MCP server. Needs [`conformance_node`].
+#[must_use]
+pub fn oauth_server() -> PathBuf {
+    server("oauth_server.mjs")
 }
 
 /// A server from the `servers` directory of this crate.

@@ -13,7 +13,7 @@ const LOCKS: &[&str] = &["package.json", "package-lock.json"];
 
 pub(super) const PEER: Peer = Peer {
     name: "npm",
-    what: "TypeScript clients, servers and the conformance suite of MCP, and the Ajv schema validator",
+    what: "TypeScript clients, servers and the conformance suite of MCP, an OAuth server, and Ajv",
     why: "our servers and clients must understand those that others wrote",
     locks: LOCKS,
     find_tools,
