@@ -72,21 +72,18 @@ fn assert_passed<'a>(report: &ConformanceReport, scenarios: impl Iterator<Item =
 }
 
 #[tokio::test]
-#[ignore = "the library has no OAuth client yet"]
 async fn the_library_conforms_to_authorization_of_2025_11_25() {
     let report = conformance::check_client(CLIENT, "2025-11-25").await;
     assert_passed(&report, BOTH_REVISIONS.iter().chain(EXTENSIONS));
 }
 
 #[tokio::test]
-#[ignore = "the library has no OAuth client yet"]
 async fn the_library_conforms_to_authorization_of_2026_07_28() {
     let report = conformance::check_client(CLIENT, "2026-07-28").await;
     assert_passed(&report, BOTH_REVISIONS.iter().chain(MODERN_REVISION).chain(EXTENSIONS));
 }
 
 #[tokio::test]
-#[ignore = "the library has no OAuth client yet"]
 async fn the_library_logs_in_to_servers_without_resource_metadata() {
     for scenario in BEFORE_RESOURCE_METADATA {
         let report = conformance::check_client_scenario(CLIENT, scenario, "2025-03-26").await;
