@@ -93,7 +93,7 @@ pub fn open_store(options: &StoreOptions) -> Result<ChosenStore, StoreError> {
         return Ok(ChosenStore { store: open_kind(kind, options), kind, reason });
     }
     if let Some(kind) = remembered_kind(&options.directory())? {
-        let reason = "it has been used since the first secret was stored".to_owned();
+        let reason = "it was used before".to_owned();
         return Ok(ChosenStore { store: open_kind(kind, options), kind, reason });
     }
     let (kind, reason) = match KeychainStore::probe() {
