@@ -3,6 +3,7 @@
 mod stamp;
 mod npm;
 mod python;
+mod debian;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub(crate) fn directory(workspace: &Workspace) -> PathBuf {
 
 /// Installs missing and outdated peers.
 pub(crate) fn install(workspace: &Workspace) -> Result<()> {
+    debian::install()?;
     let mut is_up_to_date = true;
     for peer in PEERS {
         let stamp = peer.stamp(workspace)?;
@@ -52,6 +54,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<()> {
 
 /// Fails unless every peer is installed according to its lock files.
 pub(crate) fn require(workspace: &Workspace) -> Result<()> {
+    debian::require()?;
     for peer in PEERS {
         if !peer.stamp(workspace)?.is_current() {
             bail!(

@@ -2,6 +2,7 @@
 //! text.
 
 mod call;
+mod secret;
 mod serve;
 
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ pub(crate) use call::{
     TokensArguments, quoted,
 };
 
+pub(crate) use secret::{SecretCommand, StoreArgument};
 pub(crate) use serve::{
     DemoArguments, ModeArgument, ServeArguments, TokenAddArguments, TokenCommand,
 };
@@ -35,7 +37,7 @@ Exit codes:
   1  a problem, which the messages describe; also an interruption
   2  the command line is invalid
   3  the tool was called, and its result has `isError`
-  4  no tool, prompt, resource, server, agent, bundle or token has this name
+  4  no tool, prompt, resource, server, agent, bundle, token or secret has this name
   5  the server is unavailable, or its configuration file is not trusted
   6  the arguments of the call are invalid
   7  the server responded with an error
@@ -115,6 +117,7 @@ impl Command {
             Self::Check(_)
             | Self::Config
             | Self::Token { .. }
+            | Self::Secret { .. }
             | Self::Trust(_)
             | Self::Demo(_)
             | Self::Schema
@@ -337,6 +340,25 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+
+    /// Stores, lists and removes secrets for `${secret:NAME}`
+    ///
+    /// Secrets are in the keychain of the system, or in encrypted files if there is
+    /// none. A value is read from the terminal without echo, or from standard input.
+    /// No command prints a value.
+    #[command(
+        subcommand_value_name = "COMMAND",
+        after_help = "Examples:
+  trunkline secret set GITHUB_TOKEN            ask for a value and store it
+  pass show token | trunkline secret set CI    store a value from another program
+  trunkline secret list                        list the names
+  trunkline secret store                       say which store is used, and why
+  trunkline secret migrate --to file           move all secrets to encrypted files"
+    )]
+    Secret {
+        #[command(subcommand)]
+        command: SecretCommand,
     },
 
     /// Allows a discovered configuration file to start its servers

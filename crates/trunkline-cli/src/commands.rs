@@ -18,6 +18,7 @@ mod explain;
 mod demo_server;
 mod serve;
 mod token;
+mod secret;
 mod trust;
 mod demo;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Serve(arguments) => serve::run(&arguments, settings, environment, terminal),
         Command::Token { command } => token::run(&command, settings, environment, terminal),
+        Command::Secret { command } => secret::run(&command, settings, environment, terminal),
         Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),

@@ -8,14 +8,17 @@ mod watched_files;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, io};
 
 use trunkline::config::{
-    Consent, ConsentHoldReason, DiscoveredFile, Environment, Resolver, Secret, UsedFile,
+    Consent, ConsentHoldReason, DiscoveredFile, Environment, Resolver, Secret, SecretPlace,
+    UsedFile,
 };
 use trunkline::connection::{ChildOptions, HttpOptions};
 use trunkline::env::{SystemEnv, files};
+use trunkline::error::Error;
 
 pub(crate) use file_timeout::{answered, wait};
 pub(crate) use private_file::PrivateFile;
@@ -26,11 +29,22 @@ pub(crate) use watched_files::WatchedFiles;
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
     system: SystemEnv,
+    /// Looks up secrets in the store, which depends on settings.
+    secrets: Arc<OnceLock<SecretLookup>>,
 }
+
+/// Looks up a secret by its name.
+pub(crate) type SecretLookup =
+    Box<dyn Fn(SecretPlace, &str) -> Result<Option<Secret>, Error> + Send + Sync>;
 
 impl ProcessEnv {
     pub(crate) fn of_process() -> Self {
-        Self { system: SystemEnv::new() }
+        Self { system: SystemEnv::new(), secrets: Arc::default() }
+    }
+
+    /// Sets the function that looks up secrets, once.
+    pub(crate) fn set_secret_lookup(&self, lookup: SecretLookup) {
+        let _ = self.secrets.set(lookup);
     }
 
     pub(crate) fn arguments(&self) -> env::ArgsOs {
@@ -158,7 +172,7 @@ impl ProcessEnv {
     }
 
     /// The state directory of the platform.
-    fn state_directory(&self) -> Option<PathBuf> {
+    pub(crate) fn state_directory(&self) -> Option<PathBuf> {
         let configured = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
             if cfg!(windows) {
@@ -266,6 +280,21 @@ impl Resolver for ProcessEnv {
 
     fn input(&self, id: &str) -> Option<Secret> {
         self.system.input(id)
+    }
+
+    fn secret(&self, place: SecretPlace, name: &str) -> Result<Option<Secret>, Error> {
+        match self.secrets.get() {
+            Some(lookup) => lookup(place, name),
+            None => self.system.secret(place, name),
+        }
+    }
+
+    fn secret_hint(&self, place: SecretPlace, name: &str) -> Option<String> {
+        let store = match place {
+            SecretPlace::Store => "",
+            SecretPlace::Keychain => " --store keychain",
+        };
+        Some(format!("run `trunkline secret set {name}{store}`"))
     }
 
     fn user_home(&self) -> Option<PathBuf> {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Err(problem) => return terminal::usage(&Arguments::usage_error(&problem)),
     };
     let settings = Settings::resolve(&arguments, &environment, log.is_some());
+    config::secrets::install(&settings, &environment);
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
     exit::code(result, settings.format, &mut terminal)

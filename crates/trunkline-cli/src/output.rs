@@ -1,6 +1,7 @@
 //! Standard output and standard error, problem reports, and exit codes.
 
 pub(crate) mod stdio;
+mod hidden_input;
 pub(crate) mod terminal;
 pub(crate) mod log;
 pub(crate) mod report;

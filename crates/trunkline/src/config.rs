@@ -33,6 +33,7 @@ mod limits;
 mod decode;
 mod units;
 mod keywords;
+mod secret_settings;
 mod inherit;
 mod oauth;
 mod origin;
@@ -53,6 +54,7 @@ mod agents;
 mod toggles;
 mod env_file;
 mod resolved;
+mod resolver;
 mod resolve;
 mod fingerprint;
 mod display;
@@ -78,6 +80,7 @@ pub use identity::FileIdentity;
 pub(crate) use inherit::inherited_secrets;
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect};
+pub use keywords::SecretStoreChoice;
 pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
 pub use model::{
     Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, Config, ConsentHold,
@@ -90,14 +93,14 @@ pub use oauth::{IdentityProvider, OAuthGrant, OAuthMode, OAuthSettings, Resolved
 pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use render::ColorStyle;
-pub use resolve::{
-    EmptyResolver, ResolvedRemote, ResolvedStdio, ResolvedTransport, Resolver, resolve,
-};
+pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, resolve};
+pub use resolver::{EmptyResolver, Resolver};
 pub use schema::schema;
 pub use secret::{MASK, Secret};
+pub use secret_settings::SecretSettings;
 pub use source::{Location, MAX_SOURCE_BYTES, Position, Source, Span};
 pub(crate) use suggest::Suggestions;
 pub use suggest::closest_match;
-pub use template::{Reference, ReferenceSource, Template};
+pub use template::{Reference, ReferenceSource, SecretPlace, Template, is_valid_secret_name};
 pub use toggles::{ConversationToggles, ToggleEntry, parse_toggles};
 pub use uses::{Use, UsedFile};

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Secret;
+use crate::error::{Error, ErrorKind};
 
 /// Stores secrets by key.
 ///
@@ -119,6 +120,16 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let converted = Self::new(ErrorKind::UnreadableSecret, error.message);
+        match error.hint {
+            Some(hint) => converted.with_hint(hint),
+            None => converted,
+        }
+    }
+}
 
 /// A store in the memory of this process, for embedders that keep no credentials, and for tests. Clones
 /// share their values.

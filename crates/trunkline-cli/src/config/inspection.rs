@@ -4,17 +4,24 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use trunkline::config::{
     self, Config, DiscoveredFiles, Environment, Inspector, LoadOptions, LoadedConfig,
-    ResolvedStdio, Resolver, SearchPath, Secret, ToolMode, inspect,
+    ResolvedStdio, Resolver, SearchPath, Secret, SecretPlace, ToolMode, inspect,
 };
 use trunkline::connection::MAX_MESSAGE_BYTES;
+use trunkline::error::{Error, ErrorKind};
 
 use super::load::UNANSWERED;
 use super::nested_command::{config_argument, trunkline_arguments};
 use crate::environment::{ProcessEnv, wait};
+
+/// Time for one secret. A check does not wait until the user has unlocked a keychain.
+const SECRET_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Adds all problems of a configuration in this environment to its diagnostics.
 pub(crate) fn inspected(
@@ -65,6 +72,21 @@ impl Resolver for Inspection<'_> {
 
     fn input(&self, id: &str) -> Option<Secret> {
         self.environment.input(id)
+    }
+
+    fn secret(&self, place: SecretPlace, name: &str) -> Result<Option<Secret>, Error> {
+        let (environment, name) = (self.environment.clone(), name.to_owned());
+        let (sender, result) = mpsc::sync_channel(1);
+        thread::spawn(move || sender.try_send(environment.secret(place, &name)));
+        result.recv_timeout(SECRET_CHECK_TIMEOUT).unwrap_or_else(|_| {
+            let message =
+                "the store for secrets does not answer, and may be waiting for a password";
+            Err(Error::new(ErrorKind::UnreadableSecret, message))
+        })
+    }
+
+    fn secret_hint(&self, place: SecretPlace, name: &str) -> Option<String> {
+        self.environment.secret_hint(place, name)
     }
 
     fn user_home(&self) -> Option<PathBuf> {

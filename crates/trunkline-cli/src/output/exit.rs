@@ -9,6 +9,7 @@ use trunkline::config::{ChainError, MISCONFIGURED_EXIT_STATUS, escape_control};
 use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::policy::UnknownCaller;
+use trunkline::secrets::StoreError;
 
 use super::report;
 use super::terminal::Terminal;
@@ -40,6 +41,8 @@ pub(crate) enum FailureKind {
     Refused,
     /// The server did not respond.
     NoAnswer,
+    /// The store for secrets cannot be used.
+    Store,
     /// The configuration is in use by an ancestor of this process.
     Nested,
 }
@@ -54,12 +57,14 @@ impl FailureKind {
             Self::BadArguments => "bad-arguments",
             Self::Refused => "refused",
             Self::NoAnswer => "no-answer",
+            Self::Store => "store",
             Self::Nested => "nested",
         }
     }
 
     fn exit_code(self) -> u8 {
         match self {
+            Self::Store => 1,
             Self::Usage => 2,
             Self::Unknown => 4,
             Self::Unavailable => 5,
@@ -142,6 +147,13 @@ impl From<CallError> for Failure {
         };
         let hint = error.hint().map(str::to_owned);
         Self { hint, ..Self::new(kind, error.to_string()) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { hint, ..Self::new(FailureKind::Store, error.to_string()) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Standard output and standard error: the only module that writes to them.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
-use super::stdio;
+use super::{hidden_input, stdio};
 use crate::settings::{Colors, Settings, Verbosity};
 
 /// Writes results and messages.
@@ -111,6 +111,21 @@ impl Terminal {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Reads a secret: a line from the terminal without echo, or else all of standard input, up to `max`
+    /// bytes.
+    pub(crate) fn read_secret(&mut self, prompt: &str, max: usize) -> io::Result<String> {
+        if self.has_keyboard() {
+            self.say(prompt);
+            let line = hidden_input::read_line(&io::stdin(), max);
+            self.say("\n");
+            return line;
+        }
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(max).unwrap_or(u64::MAX);
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+        hidden_input::text(bytes)
     }
 
     /// Reads all of standard input.

@@ -24,6 +24,10 @@ mod misbehaving_servers;
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]
+mod secret_command;
+#[cfg(target_os = "linux")]
+mod stored_secrets;
+#[cfg(target_os = "linux")]
 mod orphan_processes;
 #[cfg(target_os = "linux")]
 mod escaped_processes;

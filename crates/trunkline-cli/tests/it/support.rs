@@ -8,3 +8,5 @@ pub(crate) mod embedding_host;
 pub(crate) mod processes;
 #[cfg(target_os = "linux")]
 pub(crate) mod gateway;
+#[cfg(target_os = "linux")]
+pub(crate) mod secrets;

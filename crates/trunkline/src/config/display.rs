@@ -13,10 +13,16 @@ use super::model::{
 use super::oauth::{OAuthMode, OAuthSettings};
 use super::redact::{self, is_like_credential};
 use super::secret::MASK;
+use super::secret_settings::SecretSettings;
 use super::template::Template;
 use crate::name::BundleName;
 
 impl Config {
+    /// Where secrets are stored, by layers that may choose it.
+    pub fn secrets(&self) -> &SecretSettings {
+        &self.secrets
+    }
+
     /// The whole configuration under the keys of `trunkline.json`: every secret replaced by `***`,
     /// every default filled in, with the origin of each server.
     pub fn to_json(&self) -> Value {
@@ -54,6 +60,7 @@ impl Config {
             "tokenBudget": self.surface.token_budget,
             "resourcesAsTools": self.surface.resources_as_tools,
             "promptsAsTools": self.surface.prompts_as_tools,
+            "secrets": self.secrets.to_json(),
             "naming": {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,

@@ -278,7 +278,7 @@ impl Default for InheritEnv {
 impl InheritEnv {
     /// Returns whether a server inherits a variable of this name.
     pub fn passes(&self, name: &str) -> bool {
-        is_inherited_by_all(name) || self.names(name)
+        !is_key_of_secrets(name) && (is_inherited_by_all(name) || self.names(name))
     }
 
     /// Returns whether it adds a variable of this name to the default ones.
@@ -304,6 +304,13 @@ impl InheritEnv {
 /// Names and patterns of the variables that every server inherits, by purpose.
 pub fn inherited_variables() -> &'static [(&'static str, &'static [&'static str])] {
     INHERITED
+}
+
+/// Variables with the key of all stored secrets. No server inherits them, also with `inheritEnv: true`.
+const KEYS_OF_SECRETS: [&str; 2] = ["TRUNKLINE_SECRETS_PASSPHRASE", "TRUNKLINE_SECRETS_KEY"];
+
+fn is_key_of_secrets(name: &str) -> bool {
+    KEYS_OF_SECRETS.iter().any(|key| name.eq_ignore_ascii_case(key))
 }
 
 fn is_inherited_by_all(name: &str) -> bool {
@@ -356,6 +363,15 @@ fn is_secret_variable(name: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_server_inherits_the_key_of_secrets() {
+        for name in KEYS_OF_SECRETS {
+            assert!(!InheritEnv::Everything.passes(name));
+        }
+        assert!(!InheritEnv::Everything.passes("trunkline_secrets_key"));
+        assert!(InheritEnv::Everything.passes("TRUNKLINE_SECRETS_KEY_FILE"));
+    }
 
     #[test]
     fn necessary_variables_are_inherited_without_credentials() {

@@ -3,9 +3,8 @@
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::model::{Bundle, Config, Server, ToolMode, Transport};
-use super::resolve::{
-    ResolvedStdio, ResolvedTransport, Resolver, expand_references, unknown_provider,
-};
+use super::resolve::{ResolvedStdio, ResolvedTransport, expand_references, unknown_provider};
+use super::resolver::Resolver;
 use crate::error::Error;
 use crate::name::BundleName;
 

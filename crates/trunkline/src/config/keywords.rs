@@ -104,6 +104,18 @@ words! {
 }
 
 words! {
+    /// The store that secrets are in.
+    pub enum SecretStoreChoice, "a store for secrets" {
+        /// The one used before, else the keychain if there is one, else encrypted files.
+        Auto = "auto",
+        /// The keychain of the operating system.
+        Keychain = "keychain",
+        /// Encrypted files.
+        File = "file",
+    }
+}
+
+words! {
     /// A transport, in all spellings that hosts use.
     pub(crate) enum TransportKeyword, "a transport" {
         /// A child process.

@@ -10,6 +10,7 @@ use super::inherit::InheritEnv;
 pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust, UriStyle};
 pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, Origin};
 use super::secret::Secret;
+use super::secret_settings::SecretSettings;
 use super::source::Location;
 pub use super::transport::{Remote, RemoteTransport, Stdio, Transport};
 use crate::name::{BundleName, ServerName};
@@ -28,6 +29,7 @@ pub struct Config {
     pub(crate) defaults: ServerSettings,
     /// The location of `maxResultBytes` for all servers, if a layer sets it.
     pub(crate) max_result_place: Option<Location>,
+    pub(crate) secrets: SecretSettings,
     pub(crate) unknown: Vec<UnknownKey>,
     pub(crate) identity: ConfigIdentity,
 }

@@ -2,7 +2,8 @@
 
 use super::decode::{AnyValue, NamedValues, WithSpan, written};
 use super::keywords::{
-    Access, Protocol, RestartRule, Share, StartPolicy, ToolMode, TransportKeyword, UriStyle,
+    Access, Protocol, RestartRule, SecretStoreChoice, Share, StartPolicy, ToolMode,
+    TransportKeyword, UriStyle,
 };
 use super::oauth::OAuthGrant;
 use super::units::{Count, PositiveDuration, RawNumber, WrittenDuration, WrittenSize};
@@ -294,6 +295,17 @@ written! {
 }
 
 written! {
+    /// Where secrets are stored.
+    struct SecretsEntry {
+        /// Store for secrets. Default: `auto`, the one used before, else the keychain if there is one, else
+        /// encrypted files.
+        store: SecretStoreChoice = "store",
+        /// File with the age identity that encrypted files are encrypted with. Default: a generated one.
+        key_file: Box<str> = "keyFile",
+    }
+}
+
+written! {
     /// A configuration of Trunkline. Entries of other hosts work unchanged.
     open struct FileEntry {
         /// URL or path of this schema, for editors.
@@ -351,6 +363,8 @@ written! {
         /// Maximum size of a result, in bytes, or with a unit such as "1MiB". A larger result is
         /// truncated. Default: 5 MiB.
         @rule max_result: WrittenSize = "maxResultBytes",
+        /// Where secrets are stored. Only in your own configuration, or one that you name.
+        secrets: SecretsEntry = "secrets",
         /// Inputs of the user (VS Code).
         inputs: Vec<WithSpan<InputEntry>> = "inputs",
         /// Timeout of calls to all servers, in seconds (Zed).

@@ -10,78 +10,17 @@ use super::model::{FileOrigin, FileReach, Origin, Remote, Server, Stdio, Transpo
 use super::oauth::OAuthMode;
 use super::redact::{self, quoted};
 pub use super::resolved::{ResolvedRemote, ResolvedStdio, ResolvedTransport};
+use super::resolver::Resolver;
 use super::secret::{MASK, Secret};
-use super::template::{Reference, ReferenceSource, Template, TemplatePart};
+use super::template::{Reference, ReferenceSource, SecretPlace, Template, TemplatePart};
 use super::validate::usable_url;
 use crate::error::{Error, ErrorKind};
-
-/// Supplies the values of references, from the secret storage of an embedding host.
-pub trait Resolver {
-    /// The value of an environment variable.
-    fn variable(&self, name: &str) -> Option<Secret>;
-
-    /// The content of a file.
-    fn file(&self, path: &Path) -> io::Result<Secret>;
-
-    /// The content of a file that has to be inside of a folder, once links are resolved, or to resolve to
-    /// exactly one of the listed places, for a configuration that may read no others;
-    /// [`FileRefusal::Outside`] is the error for one that does not. The default reads none, because only the
-    /// host knows its links.
-    fn file_within(&self, _folder: &Path, _listed: &[PathBuf], _path: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// The user's value for an input.
-    fn input(&self, _id: &str) -> Option<Secret> {
-        None
-    }
-
-    /// The user's home directory.
-    fn user_home(&self) -> Option<PathBuf> {
-        None
-    }
-
-    /// The directory used for a configuration that has none.
-    fn working_directory(&self) -> PathBuf {
-        PathBuf::from(".")
-    }
-
-    /// The value of the `Authorization` header for a server with this `authProviderId` (CON-12).
-    fn authorization(&self, _provider: &str) -> Option<Secret> {
-        None
-    }
-
-    /// Whether an [`AuthProvider`](crate::auth::AuthProvider) with this ID supplies credentials when they
-    /// are needed.
-    fn has_provider(&self, _provider: &str) -> bool {
-        false
-    }
-
-    /// A hint for the error message, how to provide a missing input.
-    fn input_hint(&self, _id: &str) -> Option<String> {
-        None
-    }
-}
 
 const AUTHORIZATION: &str = "Authorization";
 
 /// Hint for a file that a discovered configuration may not read.
 const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline trust \
                             --outside-files` lets it read files outside of its folder";
-
-/// A resolver without values, for configurations without references.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EmptyResolver;
-
-impl Resolver for EmptyResolver {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
-
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
 
 /// Resolves all references of a server, or returns an error for each that fails.
 ///
@@ -294,6 +233,11 @@ impl ReferenceExpander<'_> {
             ReferenceSource::Input(id) => {
                 self.resolver.input(id).or_else(|| self.declared_default(id))
             }
+            // A default must not replace a value that exists and cannot be read.
+            ReferenceSource::Secret(place, name) => match self.resolver.secret(*place, name) {
+                Ok(value) => value,
+                Err(error) => return self.unavailable(reference, &error),
+            },
             ReferenceSource::WorkspaceFolder => Some(path_text(&self.workspace())),
             ReferenceSource::WorkspaceFolderName => self
                 .workspace()
@@ -325,6 +269,14 @@ impl ReferenceExpander<'_> {
             ReferenceSource::Input(id) => {
                 (format!("the input `{id}` has no answer"), self.resolver.input_hint(id))
             }
+            ReferenceSource::Secret(place, name) => {
+                let of = match place {
+                    SecretPlace::Store => "",
+                    SecretPlace::Keychain => " in the keychain",
+                };
+                let message = format!("there is no secret `{name}`{of}");
+                (message, self.resolver.secret_hint(*place, name))
+            }
             ReferenceSource::UserHome => ("the home directory is not known".to_owned(), None),
             _ => (format!("`{reference}` stands for nothing here"), None),
         };
@@ -339,6 +291,13 @@ impl ReferenceExpander<'_> {
         let message = format!("`{reference}` cannot be read: {}", read_failure(error));
         let hint = read_hint(error).unwrap_or("check the path and its permissions");
         self.fail(kind, message, Some(hint.to_owned()));
+        None
+    }
+
+    /// Reports a secret that cannot be looked up.
+    fn unavailable(&mut self, reference: &Reference, error: &Error) -> Option<Secret> {
+        let message = format!("`{reference}` cannot be read: {}", error.message());
+        self.fail(error.kind(), message, error.hint().map(str::to_owned));
         None
     }
 
@@ -416,7 +375,7 @@ fn may_be_secret(target: &ReferenceSource, value: &Secret) -> bool {
         ReferenceSource::Variable(name) => {
             !HARMLESS.contains(&&**name) && !redact::is_harmless_variable(name, value.expose())
         }
-        ReferenceSource::File(_) | ReferenceSource::Input(_) => true,
+        ReferenceSource::File(_) | ReferenceSource::Input(_) | ReferenceSource::Secret(..) => true,
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
-//! Parses values with references: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}` and
-//! their equivalents in other hosts. `resolve` replaces them later.
+//! Parses values with references: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`,
+//! `${secret:NAME}` and their equivalents in other hosts. `resolve` replaces them later.
 
 #![expect(
     clippy::string_slice,
@@ -40,6 +40,8 @@ pub enum ReferenceSource {
     File(Box<str>),
     /// A value that the user enters, declared under `inputs`.
     Input(Box<str>),
+    /// A value in a store for secrets, by its name.
+    Secret(SecretPlace, Box<str>),
     /// The workspace directory of the configuration.
     WorkspaceFolder,
     /// The last component of the workspace directory.
@@ -48,6 +50,24 @@ pub enum ReferenceSource {
     UserHome,
     /// The path separator.
     PathSeparator,
+}
+
+/// The store that a reference reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SecretPlace {
+    /// The store of the host: `${secret:NAME}`.
+    Store,
+    /// The keychain of the operating system, also if the host uses another store: `${keychain:NAME}`.
+    Keychain,
+}
+
+/// Longest name of a secret.
+const MAX_SECRET_NAME_BYTES: usize = 128;
+
+/// Whether a text can be the name of a secret: letters, digits, `_`, `-` and `.`, at most 128 of them.
+pub fn is_valid_secret_name(name: &str) -> bool {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=MAX_SECRET_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_valid)
 }
 
 /// The supported syntax of references.
@@ -216,6 +236,8 @@ impl ReferenceSource {
             Some(("env", name)) => variable(name),
             Some(("file", path)) if !path.is_empty() => Some(Self::File(path.into())),
             Some(("input", id)) if !id.is_empty() => Some(Self::Input(id.into())),
+            Some(("secret", name)) => secret(SecretPlace::Store, name),
+            Some(("keychain", name)) => secret(SecretPlace::Keychain, name),
             Some(_) => None,
             None => match name {
                 "workspaceFolder" => Some(Self::WorkspaceFolder),
@@ -226,6 +248,10 @@ impl ReferenceSource {
             },
         }
     }
+}
+
+fn secret(place: SecretPlace, name: &str) -> Option<ReferenceSource> {
+    is_valid_secret_name(name).then(|| ReferenceSource::Secret(place, name.into()))
 }
 
 fn variable(name: &str) -> Option<ReferenceSource> {
@@ -284,8 +310,8 @@ fn unknown() -> InvalidReference {
     InvalidReference {
         message: "this holds a reference that cannot be filled in".to_owned(),
         help:
-            "known are `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${input:id}`, \
-               `${workspaceFolder}` and `${userHome}`; write `$${` for a literal `${`"
+            "known are `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${secret:NAME}`, \
+               `${keychain:NAME}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`; write `$${` for a literal `${`"
                 .to_owned(),
     }
 }
@@ -327,7 +353,8 @@ mod tests {
 
     #[test]
     fn every_documented_form_is_a_reference() {
-        let text = "${A}${B:-x}${env:C}${env:D:-y}${file:~/t}${input:gh}${workspaceFolder}${/}";
+        let text = "${A}${B:-x}${env:C}${env:D:-y}${file:~/t}${input:gh}${secret:A.b-c}\
+                    ${keychain:K}${workspaceFolder}${/}";
         let expected = [
             ReferenceSource::Variable("A".into()),
             ReferenceSource::Variable("B".into()),
@@ -335,6 +362,8 @@ mod tests {
             ReferenceSource::Variable("D".into()),
             ReferenceSource::File("~/t".into()),
             ReferenceSource::Input("gh".into()),
+            ReferenceSource::Secret(SecretPlace::Store, "A.b-c".into()),
+            ReferenceSource::Secret(SecretPlace::Keychain, "K".into()),
             ReferenceSource::WorkspaceFolder,
             ReferenceSource::PathSeparator,
         ];
@@ -356,8 +385,20 @@ mod tests {
 
     #[test]
     fn invalid_reference_is_an_error() {
-        for text in ["${", "${}", "${a b}", "${command:x}", "${A:-${B}}", "${file:}", "${1A}"] {
+        for text in
+            ["${", "${}", "${a b}", "${command:x}", "${A:-${B}}", "${file:}", "${1A}", "${secret:}"]
+        {
             assert!(Template::parse(text, ReferenceSyntax::Dollar).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_secrets_are_plain() {
+        let long = "x".repeat(129);
+        for name in ["", "a b", "a/b", "a:b", "größe", "a\n", long.as_str()] {
+            assert!(!is_valid_secret_name(name), "{name}");
+            let text = format!("${{secret:{name}}}");
+            assert!(Template::parse(&text, ReferenceSyntax::Dollar).is_err(), "{name}");
         }
     }
 

@@ -13,7 +13,7 @@ use super::model::{Remote, Server, Stdio, Transport};
 use super::oauth::{OAuthMode, OAuthSettings};
 use super::redact::{is_like_credential, is_secret_name};
 use super::secret::MASK;
-use super::template::{ReferenceSource, Template, TemplatePart};
+use super::template::{ReferenceSource, SecretPlace, Template, TemplatePart};
 
 /// One thing that a server would run, connect to, send or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +143,12 @@ impl UseList<'_> {
             let (text, file) = match reference.target() {
                 ReferenceSource::Variable(name) => (format!("the variable {name}"), None),
                 ReferenceSource::Input(id) => (self.input(id), None),
+                ReferenceSource::Secret(SecretPlace::Store, name) => {
+                    (format!("the secret {name}"), None)
+                }
+                ReferenceSource::Secret(SecretPlace::Keychain, name) => {
+                    (format!("the secret {name} in the keychain"), None)
+                }
                 ReferenceSource::File(path) => {
                     (format!("the file {}", one_word(path)), Some(self.file(path)))
                 }
@@ -307,16 +313,20 @@ mod tests {
     #[test]
     fn everything_that_is_filled_in_is_listed_once() {
         let entry = r#"{ "url": "https://x/${AWS_SECRET_ACCESS_KEY}?${A:-evil}",
-            "headers": { "Authorization": "Bearer ${file:~/.ssh/id_rsa}${A}", "X": "${workspaceFolder}" } }"#;
+            "headers": { "Authorization": "Bearer ${file:~/.ssh/id_rsa}${A}", "X": "${workspaceFolder}",
+            "Y": "${secret:GH}${keychain:GH}${secret:GH}" } }"#;
         assert_eq!(
             uses(entry),
             [
                 "reaches https://x/${AWS_SECRET_ACCESS_KEY}?${A:-evil}",
                 "sends Authorization: Bearer ${file:~/.ssh/id_rsa}${A}",
                 "sends X: ${workspaceFolder}",
+                "sends Y: ${secret:GH}${keychain:GH}${secret:GH}",
                 "reads the variable AWS_SECRET_ACCESS_KEY",
                 "reads the variable A",
                 "reads the file ~/.ssh/id_rsa",
+                "reads the secret GH",
+                "reads the secret GH in the keychain",
             ]
         );
     }

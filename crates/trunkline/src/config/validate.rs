@@ -27,11 +27,13 @@ mod containers;
 mod choices;
 mod gemini;
 mod global;
+mod secrets;
 
 pub(crate) use choices::{BundleDraft, WholeBundle};
 use containers::{ContainerKind, Containers};
 pub(crate) use global::UnreadableSetting;
 pub(crate) use patterns::patterns;
+pub(crate) use secrets::SecretsLayer;
 use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
 pub(crate) use settings::{NamingLayer, ServerSettingsLayer, SurfaceLayer};
@@ -47,6 +49,7 @@ pub(crate) struct Layer {
     pub(crate) bundles: Vec<(BundleName, BundleDraft)>,
     pub(crate) agents: Option<Agents>,
     pub(crate) unreadable: UnreadableParts,
+    pub(crate) secrets: SecretsLayer,
     pub(crate) naming: NamingLayer,
     pub(crate) surface: SurfaceLayer,
     pub(crate) behaviour: ServerSettingsLayer,
@@ -65,6 +68,7 @@ impl Layer {
         let mut behaviour = ServerSettingsLayer::default();
         behaviour.limit();
         Self {
+            secrets: SecretsLayer::unreadable(&origin),
             origin,
             servers: Vec::new(),
             bundles: Vec::new(),
@@ -155,6 +159,7 @@ impl LayerReader<'_, '_> {
             bundles: self.bundles(root, &file, &containers),
             agents: self.agents(root, &file, &containers),
             unreadable: self.unreadable_parts(root, &containers),
+            secrets: self.secrets(root, &file),
             naming,
             surface: SurfaceLayer::of_file(&file),
             behaviour,

@@ -11,7 +11,7 @@ use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
 use crate::auth::AuthProvider;
-use crate::config::{Chain, Resolver, Secret};
+use crate::config::{Chain, Resolver, Secret, SecretPlace};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -258,6 +258,14 @@ impl Resolver for ProviderResolver {
 
     fn input(&self, id: &str) -> Option<Secret> {
         self.resolver.input(id)
+    }
+
+    fn secret(&self, place: SecretPlace, name: &str) -> Result<Option<Secret>, Error> {
+        self.resolver.secret(place, name)
+    }
+
+    fn secret_hint(&self, place: SecretPlace, name: &str) -> Option<String> {
+        self.resolver.secret_hint(place, name)
     }
 
     fn user_home(&self) -> Option<PathBuf> {

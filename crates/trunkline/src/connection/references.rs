@@ -61,6 +61,7 @@ fn first(resolved: Result<ResolvedTransport, Vec<Error>>) -> Result<ResolvedTran
 fn no_answer() -> Error {
     let message = "what its entry refers to was not there within `timeouts.connect`";
     Error::new(ErrorKind::UnreadableSecret, message).with_hint(
-        "a file of `${file:…}` or `envFile` may be on a file system that does not answer",
+        "a file of `${file:…}` or `envFile` may be on a file system that does not answer, or the keychain \
+         may be asking for its password",
     )
 }
