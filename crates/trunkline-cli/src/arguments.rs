@@ -2,6 +2,7 @@
 //! text.
 
 mod call;
+mod login;
 mod secret;
 mod serve;
 
@@ -19,6 +20,7 @@ pub(crate) use call::{
     TokensArguments, quoted,
 };
 
+pub(crate) use login::{LoginArguments, LogoutArguments};
 pub(crate) use secret::{SecretCommand, StoreArgument};
 pub(crate) use serve::{
     DemoArguments, ModeArgument, ServeArguments, TokenAddArguments, TokenCommand,
@@ -116,6 +118,8 @@ impl Command {
             Self::Explain(arguments) => &arguments.who.run,
             Self::Check(_)
             | Self::Config
+            | Self::Login(_)
+            | Self::Logout(_)
             | Self::Token { .. }
             | Self::Secret { .. }
             | Self::Trust(_)
@@ -341,6 +345,25 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+
+    /// Logs in to a remote server with OAuth
+    ///
+    /// Opens the page of the server's authorization server in your browser, and waits
+    /// for it to come back. The login is kept in the store for secrets, and renewed by
+    /// itself; a running gateway uses it with the next call. Servers that need no login
+    /// say so.
+    #[command(after_help = "Examples:
+  trunkline login docs                 log in with the browser of this machine
+  trunkline login docs --headless      log in with a browser of another machine
+  trunkline login docs --device        enter a short code on another device
+  trunkline login docs --scope write   request more rights
+  trunkline login --status             list the logins")]
+    Login(LoginArguments),
+
+    /// Ends a login: revokes its tokens, and removes it
+    #[command(after_help = "Example:
+  trunkline logout docs")]
+    Logout(LogoutArguments),
 
     /// Stores, lists and removes secrets for `${secret:NAME}`
     ///

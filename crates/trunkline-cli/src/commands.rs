@@ -17,6 +17,8 @@ mod complete;
 mod explain;
 mod demo_server;
 mod serve;
+mod login;
+mod logout;
 mod token;
 mod secret;
 mod trust;
@@ -56,6 +58,8 @@ pub(crate) fn run(
         Command::Complete(arguments) => complete::run(&arguments, settings, environment, terminal),
         Command::Explain(arguments) => explain::run(&arguments, settings, environment, terminal),
         Command::Serve(arguments) => serve::run(&arguments, settings, environment, terminal),
+        Command::Login(arguments) => login::run(&arguments, settings, environment, terminal),
+        Command::Logout(arguments) => logout::run(&arguments, settings, environment, terminal),
         Command::Token { command } => token::run(&command, settings, environment, terminal),
         Command::Secret { command } => secret::run(&command, settings, environment, terminal),
         Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),

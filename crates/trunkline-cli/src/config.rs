@@ -2,6 +2,7 @@
 
 pub(crate) mod load;
 pub(crate) mod secrets;
+pub(crate) mod logins;
 pub(crate) mod display;
 pub(crate) mod nested_command;
 pub(crate) mod inspection;

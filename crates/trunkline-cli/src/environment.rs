@@ -1,5 +1,6 @@
 //! The process environment: the only module that reads its variables, directories and files.
 
+pub(crate) mod browser;
 mod file_timeout;
 pub(crate) mod limits;
 mod private_file;

@@ -68,6 +68,11 @@ impl Settings {
         file.map(|file| format!(" --config {file}")).unwrap_or_default()
     }
 
+    /// The command that logs in to a server, before its name.
+    pub(crate) fn login_command(&self) -> String {
+        format!("trunkline{} login", self.written_config())
+    }
+
     /// Options for loading the configuration; `file` takes precedence over `--config`.
     pub(crate) fn load_options(
         &self,

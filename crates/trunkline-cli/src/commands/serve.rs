@@ -62,7 +62,8 @@ pub(crate) fn run(
         tokens: tokens.map(|(file, _)| file),
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
-    let builder = command_host::with_cache(environment).capabilities(client_capabilities());
+    let builder =
+        command_host::with_cache(settings, environment).capabilities(client_capabilities());
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
     {

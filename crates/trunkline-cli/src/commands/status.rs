@@ -171,7 +171,7 @@ impl Lines {
 fn line(change: &StatusChange) -> String {
     let server = escape_control(change.server.as_str());
     let Some(status) = &change.status else { return format!("{server}  removed\n") };
-    let mut text = format!("{server}  {}", status.state.as_str());
+    let mut text = format!("{server}  {}", status.name());
     if status.state == State::Ready {
         let _ = write!(text, "  {}", report::plural(status.tools, "tool"));
     }
@@ -232,7 +232,7 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
     let is_ready = status.state == State::Ready;
     [
         escape_control(server.name.as_str()),
-        status.state.as_str().to_owned(),
+        status.name().to_owned(),
         transport(server, status).to_owned(),
         or_dash(status.protocol.as_deref().filter(|_| is_ready).map(str::to_owned)),
         or_dash(is_ready.then(|| status.tools.to_string())),
@@ -351,7 +351,7 @@ fn status_json(server: &Server, status: &Status) -> Value {
         status.next_attempt.map(|at| at.saturating_duration_since(std::time::Instant::now()));
     json!({
         "name": server.name.as_str(),
-        "state": status.state.as_str(),
+        "state": status.name(),
         "transport": transport(server, status),
         "protocol": status.protocol,
         "serverInfo": status.server_info.as_ref().map(Raw::to_value),

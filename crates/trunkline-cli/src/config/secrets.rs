@@ -27,12 +27,11 @@ static STORE: OnceLock<Result<ChosenStore, StoreError>> = OnceLock::new();
 static KEYCHAIN: OnceLock<Result<Arc<dyn SecretStore>, StoreError>> = OnceLock::new();
 
 /// Opens the store of the settings, once per process.
-#[expect(dead_code, reason = "for commands that store logins")]
-pub(crate) fn open_store(
-    settings: &Settings,
+pub(crate) fn open_lazily(
+    load: &LoadOptions,
     environment: &ProcessEnv,
-) -> Result<Arc<dyn SecretStore>, Failure> {
-    Ok(Arc::clone(&chosen_store(settings, environment)?.store))
+) -> Result<&'static Arc<dyn SecretStore>, StoreError> {
+    chosen(load.clone(), environment).map(|chosen| &chosen.store).map_err(Clone::clone)
 }
 
 /// The store of the settings, and why it was chosen.

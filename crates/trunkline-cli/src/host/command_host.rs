@@ -21,6 +21,7 @@ use trunkline::view::View;
 use super::caller::CallerOptions;
 use crate::config::consent;
 use crate::config::load::Agents;
+use crate::config::logins::oauth;
 use crate::environment::ProcessEnv;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
@@ -97,7 +98,7 @@ pub(crate) fn with_host(
     if problems == ProblemDetail::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
         terminal.say(report::no_servers(&loaded));
     }
-    let result = run((loaded, agents), with_cache(environment), terminal, command);
+    let result = run((loaded, agents), with_cache(settings, environment), terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }
@@ -112,11 +113,12 @@ pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
         .http_options(environment.http_options())
 }
 
-/// The same with a cache directory.
-pub(crate) fn with_cache(environment: &Arc<ProcessEnv>) -> HostBuilder {
+/// The same with the logins of the user, and a cache directory.
+pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
+    let builder = builder(environment).oauth(oauth(settings, environment));
     match environment.memory_directory() {
-        Some(folder) => builder(environment).cache_dir(folder),
-        None => builder(environment),
+        Some(folder) => builder.cache_dir(folder),
+        None => builder,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Standard output and standard error: the only module that writes to them.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -26,6 +26,16 @@ pub(crate) struct Terminal {
     is_output_terminal: bool,
     /// Whether any part of a result has been printed.
     has_printed: bool,
+}
+
+/// Longest line that is read from standard input.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
+
+/// Reads a line of standard input.
+pub(crate) fn read_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line)?;
+    Ok(line)
 }
 
 impl Terminal {

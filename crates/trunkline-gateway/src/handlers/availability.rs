@@ -108,7 +108,7 @@ fn describe(connection: &Connection) -> Option<Value> {
     };
     Some(json!({
         "server": connection.server().name.as_str(),
-        "state": status.state.as_str(),
+        "state": status.name(),
         "reason": reason,
         "retry": may_return,
     }))

@@ -30,10 +30,10 @@ pub enum ServerCondition {
 }
 
 impl ServerCondition {
-    /// Its name: that of its state, `disabled` or `not-trusted`.
+    /// Its name: that of its state, `needs-login`, `disabled` or `not-trusted`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Enabled(status) => status.state.as_str(),
+            Self::Enabled(status) => status.name(),
             Self::Disabled => "disabled",
             Self::Held(_) => "not-trusted",
             Self::Broken => State::Failed.as_str(),

@@ -79,16 +79,24 @@ impl ServerAuth {
         rejected: Option<&Secret>,
     ) -> Result<Option<Arc<Credential>>, Error> {
         let source = &self.source;
+        // Most servers have no login, and most logins are fresh: neither needs the lock.
+        if source.unsaved().is_none() {
+            let stored = source.load().await?;
+            let is_done = stored.as_ref().is_none_or(|stored| is_usable(stored, rejected));
+            if is_done {
+                return Ok(source.publish(stored));
+            }
+        }
         let _guard = source.lock().await?;
         let stored = match source.unsaved() {
             Some(unsaved) => Some(Credential::clone(&unsaved)),
             None => source.load().await?,
         };
         let Some(stored) = stored else { return Ok(source.publish(None)) };
-        let is_rejected = rejected.is_some_and(|token| stored.has_token(token));
-        if stored.is_fresh() && !is_rejected {
+        if is_usable(&stored, rejected) {
             return Ok(source.publish(Some(stored)));
         }
+        let is_rejected = rejected.is_some_and(|token| stored.has_token(token));
         match stored.refresh_token {
             Some(_) => self.refresh(stored, is_rejected).await,
             None if stored.is_valid() && !is_rejected => Ok(source.publish(Some(stored))),
@@ -248,6 +256,11 @@ impl ServerAuth {
     pub(super) fn issuer(&self) -> Option<String> {
         self.source.current().map(|credential| shown(&credential.issuer))
     }
+}
+
+/// Whether a stored credential has a fresh token that was not rejected.
+fn is_usable(stored: &Credential, rejected: Option<&Secret>) -> bool {
+    stored.is_fresh() && !rejected.is_some_and(|token| stored.has_token(token))
 }
 
 fn scopes_refused(scopes: &[Box<str>]) -> Error {

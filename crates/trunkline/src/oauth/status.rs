@@ -18,6 +18,8 @@ pub struct LoginStatus {
     pub expires_at: Option<SystemTime>,
     /// Whether it is renewed without the user.
     pub is_renewable: bool,
+    /// The redirect URI that its client was registered with, if the login registered one.
+    pub redirect_uri: Option<String>,
 }
 
 impl LoginStatus {
@@ -36,6 +38,7 @@ impl ServerAuth {
             is_renewable: stored.refresh_token.is_some(),
             expires_at: stored.expires_at.map(|at| UNIX_EPOCH + Duration::from_secs(at)),
             scopes: stored.scopes,
+            redirect_uri: stored.client.redirect_uri,
         }))
     }
 }

@@ -164,6 +164,20 @@ fn cut(instructions: &Raw) -> Raw {
 }
 
 impl Status {
+    /// The name of its state; `needs-login` for a server that failed for want of a login.
+    pub fn name(&self) -> &'static str {
+        match self.needs_login() {
+            true => "needs-login",
+            false => self.state.as_str(),
+        }
+    }
+
+    /// Whether the user has to log in before it can be used.
+    pub fn needs_login(&self) -> bool {
+        let error = self.last_error.as_ref().filter(|_| self.state == State::Failed);
+        error.is_some_and(|error| error.kind() == ErrorKind::NeedsLogin)
+    }
+
     /// Time since it became ready.
     pub fn uptime(&self) -> Option<Duration> {
         self.ready_since.map(|since| since.elapsed())

@@ -1,0 +1,99 @@
+//! The OAuth logins of the program, in the store for secrets.
+//!
+//! Opening the store may ask the user for the password of a keychain, and most servers need no login. A file
+//! without content marks each login, so that the store is opened only for servers that have one.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trunkline::config::{LoadOptions, Secret};
+use trunkline::oauth::{OAuth, OAuthOptions};
+use trunkline::secrets::{SecretKey, SecretStore, StoreError, StoreGuard};
+
+use super::secrets::open_lazily;
+use crate::environment::ProcessEnv;
+use crate::settings::Settings;
+
+/// The logins of the settings. Nothing is opened yet.
+pub(crate) fn oauth(settings: &Settings, environment: &Arc<ProcessEnv>) -> OAuth {
+    let markers = environment.state_directory().map(|state| state.join("logins"));
+    let load = settings.load_options(environment, None);
+    let store = LoginStore { load, environment: Arc::clone(environment), markers };
+    let mut options = OAuthOptions::default();
+    options.login_command = Some(settings.login_command().into());
+    OAuth::new(Arc::new(store), options)
+}
+
+/// The store for secrets, opened when a login is read that exists, or when one is changed.
+struct LoginStore {
+    load: LoadOptions,
+    environment: Arc<ProcessEnv>,
+    markers: Option<PathBuf>,
+}
+
+impl LoginStore {
+    fn open(&self) -> Result<&'static Arc<dyn SecretStore>, StoreError> {
+        open_lazily(&self.load, &self.environment)
+    }
+
+    fn marker(&self, key: &SecretKey) -> Option<PathBuf> {
+        let name = key.id().replace(|it: char| !it.is_ascii_alphanumeric() && it != '.', "-");
+        self.markers.as_ref().map(|folder| folder.join(name))
+    }
+
+    /// Whether there is certainly no login.
+    fn is_absent(&self, key: &SecretKey) -> bool {
+        let marker = self.marker(key).map(fs::symlink_metadata);
+        marker.is_some_and(|it| it.is_err_and(|error| error.kind() == io::ErrorKind::NotFound))
+    }
+}
+
+impl SecretStore for LoginStore {
+    fn description(&self) -> String {
+        match self.open() {
+            Ok(store) => store.description(),
+            Err(_) => "the store for secrets".to_owned(),
+        }
+    }
+
+    fn get(&self, key: &SecretKey) -> Result<Option<Secret>, StoreError> {
+        match self.is_absent(key) {
+            true => Ok(None),
+            false => self.open()?.get(key),
+        }
+    }
+
+    fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), StoreError> {
+        // First: a login without a marker would not be found, a marker without a login does no harm.
+        if let Some(marker) = self.marker(key) {
+            let folder = self.markers.iter().map(fs::create_dir_all);
+            let made = folder.chain([fs::write(&marker, "")]).collect::<io::Result<()>>();
+            made.map_err(|error| {
+                StoreError::new(format!("{} cannot be written: {error}", marker.display()))
+                    .with_hint("check the permissions of its directory, and the free space")
+            })?;
+        }
+        self.open()?.set(key, value)
+    }
+
+    fn remove(&self, key: &SecretKey) -> Result<bool, StoreError> {
+        if self.is_absent(key) {
+            return Ok(false);
+        }
+        let was_there = self.open()?.remove(key)?;
+        if let Some(marker) = self.marker(key) {
+            let _ = fs::remove_file(marker);
+        }
+        Ok(was_there)
+    }
+
+    fn keys(&self) -> Result<Vec<SecretKey>, StoreError> {
+        self.open()?.keys()
+    }
+
+    fn lock(&self, key: &SecretKey) -> Result<StoreGuard, StoreError> {
+        self.open()?.lock(key)
+    }
+}
