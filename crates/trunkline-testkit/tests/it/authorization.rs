@@ -1,8 +1,8 @@
 //! The scenarios of the conformance suite about authorization of clients.
 
-use trunkline_testkit::conformance::{self, ConformanceReport, Verdict};
+use trunkline_testkit::conformance;
 
-use crate::CLIENT;
+use crate::{CLIENT, assert_passed};
 
 /// Scenarios that both revisions require.
 pub(crate) const BOTH_REVISIONS: &[&str] = &[
@@ -52,7 +52,7 @@ const BEFORE_RESOURCE_METADATA: &[&str] =
     &["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
 
 /// Scenarios in which the client has to refuse the server, so that the program may fail.
-const REFUSALS: &[&str] = &[
+pub(crate) const REFUSALS: &[&str] = &[
     "auth/scope-retry-limit",
     "auth/resource-mismatch",
     "auth/iss-supported-missing",
@@ -62,31 +62,11 @@ const REFUSALS: &[&str] = &[
     "auth/metadata-issuer-mismatch",
 ];
 
-/// Asserts that the client passes scenarios, and finishes where it does not have to refuse.
-fn assert_passed<'a>(report: &ConformanceReport, scenarios: impl Iterator<Item = &'a &'a str>) {
-    for scenario in scenarios {
-        assert_eq!(report.verdict(scenario), Verdict::Passed, "{scenario}: {report}");
-        let has_finished = report.printed(scenario) == "finished\n";
-        assert!(has_finished || REFUSALS.contains(scenario), "{scenario} did not finish");
-    }
-}
-
-#[tokio::test]
-async fn the_library_conforms_to_authorization_of_2025_11_25() {
-    let report = conformance::check_client(CLIENT, "2025-11-25").await;
-    assert_passed(&report, BOTH_REVISIONS.iter().chain(EXTENSIONS));
-}
-
-#[tokio::test]
-async fn the_library_conforms_to_authorization_of_2026_07_28() {
-    let report = conformance::check_client(CLIENT, "2026-07-28").await;
-    assert_passed(&report, BOTH_REVISIONS.iter().chain(MODERN_REVISION).chain(EXTENSIONS));
-}
-
+/// Servers from before protected resource metadata. One by one, because no revision runs them.
 #[tokio::test]
 async fn the_library_logs_in_to_servers_without_resource_metadata() {
     for scenario in BEFORE_RESOURCE_METADATA {
         let report = conformance::check_client_scenario(CLIENT, scenario, "2025-03-26").await;
-        assert_passed(&report, [scenario].into_iter());
+        assert_passed(&report, scenario);
     }
 }
