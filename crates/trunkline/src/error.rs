@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Unauthorized,
     /// The server requires a login of the user.
     NeedsLogin,
+    /// The server requires a login with more scopes, for this request.
+    NeedsScopes,
     /// The server responded with an HTTP error status.
     HttpStatus(u16),
     /// The server ended the session.
@@ -71,7 +73,8 @@ impl ErrorKind {
             | Self::CommandNotFound
             | Self::StartFailed
             | Self::Unauthorized
-            | Self::NeedsLogin => Fault::Configuration,
+            | Self::NeedsLogin
+            | Self::NeedsScopes => Fault::Configuration,
             Self::Exited
             | Self::HttpStatus(_)
             | Self::SessionExpired

@@ -13,6 +13,7 @@
 
 mod secret_text;
 mod scopes;
+mod quote;
 mod challenge;
 mod metadata;
 mod jwt;

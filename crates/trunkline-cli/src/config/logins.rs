@@ -67,9 +67,8 @@ impl SecretStore for LoginStore {
 
     fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), StoreError> {
         // First: a login without a marker would not be found, a marker without a login does no harm.
-        if let Some(marker) = self.marker(key) {
-            let folder = self.markers.iter().map(fs::create_dir_all);
-            let made = folder.chain([fs::write(&marker, "")]).collect::<io::Result<()>>();
+        if let (Some(folder), Some(marker)) = (&self.markers, self.marker(key)) {
+            let made = fs::create_dir_all(folder).and_then(|()| fs::write(&marker, ""));
             made.map_err(|error| {
                 StoreError::new(format!("{} cannot be written: {error}", marker.display()))
                     .with_hint("check the permissions of its directory, and the free space")

@@ -62,7 +62,8 @@ fn needs_login(failure: &Failure) -> bool {
         Some(RequestError::Failed(error)) => Some(error),
         _ => failure.downcast_ref::<Error>(),
     };
-    error.is_some_and(|error| error.kind() == ErrorKind::NeedsLogin)
+    let kind = error.map(Error::kind);
+    matches!(kind, Some(ErrorKind::NeedsLogin | ErrorKind::NeedsScopes))
 }
 
 async fn login(host: &Host) -> Result<(), Failure> {

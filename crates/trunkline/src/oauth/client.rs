@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::discovery::Discovery;
+use super::quote::quoted;
 use super::secret_text;
 use crate::config::{ResolvedOAuth, Secret};
 use crate::error::{Error, ErrorKind};
-use crate::transport::{GuardedClient, GuardedPost};
+use crate::transport::{GuardedClient, GuardedPost, GuardedResponse};
 
 /// The name of this client in consent pages, unless the host has another.
 pub(super) const CLIENT_NAME: &str = "Trunkline";
@@ -108,16 +109,17 @@ impl ClientRequest<'_> {
             return Err(not_offered(&authorization.issuer));
         };
         let wanted = registered_auth(discovery);
-        let mut grants = vec!["authorization_code", "refresh_token"];
-        if self.is_device {
-            grants.push(DEVICE_GRANT);
-        }
+        // A client for devices has no redirect URI, and a client without one has no codes.
+        let (grant, response_types) = match self.is_device {
+            true => (DEVICE_GRANT, vec![]),
+            false => ("authorization_code", vec!["code"]),
+        };
         let body = json!({
             "client_name": self.client_name,
             "application_type": "native",
             "redirect_uris": self.redirect_uri.into_iter().collect::<Vec<_>>(),
-            "grant_types": grants,
-            "response_types": ["code"],
+            "grant_types": [grant, "refresh_token"],
+            "response_types": response_types,
             "token_endpoint_auth_method": wanted.name(),
         });
         let content_type = "application/json";
@@ -129,7 +131,7 @@ impl ClientRequest<'_> {
         };
         let response = http.post(post).await?;
         if !response.status.is_success() {
-            return Err(refused(response.status.as_u16(), &authorization.issuer));
+            return Err(refused(&response, &authorization.issuer));
         }
         let registered = serde_json::from_slice(&response.body);
         let registered: RegistrationResponse = registered.map_err(|_| unreadable())?;
@@ -166,6 +168,13 @@ struct RegistrationResponse {
     client_id: String,
     client_secret: Option<String>,
     token_endpoint_auth_method: Option<String>,
+}
+
+/// The parts of a refusal that are shown.
+#[derive(Default, Deserialize)]
+struct RegistrationError {
+    error: Option<String>,
+    error_description: Option<String>,
 }
 
 /// The client of the configuration.
@@ -208,9 +217,16 @@ fn not_offered(issuer: &str) -> Error {
     )
 }
 
-fn refused(status: u16, issuer: &str) -> Error {
+fn refused(response: &GuardedResponse, issuer: &str) -> Error {
+    let status = response.status.as_u16();
+    let body: RegistrationError = serde_json::from_slice(&response.body).unwrap_or_default();
+    let said = [body.error, body.error_description].into_iter().flatten().collect::<Vec<_>>();
+    let reason = match said.is_empty() {
+        true => format!("status {status}"),
+        false => quoted(&said.join(": "), Vec::new()),
+    };
     let message = format!(
-        "its authorization server {} refused to register a client: status {status}",
+        "its authorization server {} refused to register a client: {reason}",
         shown(issuer)
     );
     let kind = match status {

@@ -9,8 +9,9 @@ use tokio::time::{Instant, sleep};
 use url::{Url, form_urlencoded};
 
 use super::login::{LoginFlow, LoginKind, LoginOutcome, LoginRequest};
+use super::quote::quoted;
 use super::server_auth::ServerAuth;
-use super::token::{Grant, GrantError, quoted};
+use super::token::{Grant, GrantError};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 use crate::transport::GuardedPost;

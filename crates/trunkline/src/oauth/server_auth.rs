@@ -9,6 +9,7 @@ use super::challenge::Challenge;
 use super::client::shown;
 use super::credential::Credential;
 use super::jwt::ProofRequest;
+use super::quote::quoted;
 use super::scopes::union;
 use super::target::AuthTarget;
 use super::token::{DPOP, Grant, GrantError, TokenRequest, nonce};
@@ -248,7 +249,7 @@ impl ServerAuth {
 
     fn needs_scopes(&self, scopes: &[Box<str>]) -> Error {
         let message = format!("it needs a login with more rights: {}", shown_scopes(scopes));
-        Error::new(ErrorKind::NeedsLogin, message)
+        Error::new(ErrorKind::NeedsScopes, message)
             .with_hint(self.options().login_hint(&self.target.server, scopes))
     }
 
@@ -274,7 +275,7 @@ fn scopes_refused(scopes: &[Box<str>]) -> Error {
 
 /// Scopes for a message: without control characters, and not too many.
 fn shown_scopes(scopes: &[Box<str>]) -> String {
-    super::token::quoted(&scopes.join(" "), Vec::new())
+    quoted(&scopes.join(" "), Vec::new())
 }
 
 impl RequestAuth for ServerAuth {

@@ -10,9 +10,10 @@ use url::{Url, form_urlencoded};
 use super::challenge::TokenScheme;
 use super::client::{ClientAuth, DEVICE_GRANT, OAuthClient, shown};
 use super::jwt::{DpopKey, ProofRequest, SigningKey};
-use crate::config::{Secret, escape_control};
+use super::quote::quoted;
+use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
-use crate::transport::{GuardedClient, GuardedPost, GuardedResponse, SecretMask};
+use crate::transport::{GuardedClient, GuardedPost, GuardedResponse};
 
 /// The header of a proof of possession, and of the nonce for the next one.
 pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
@@ -23,9 +24,6 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
-
-/// Longest text of an authorization server in a message, in characters.
-const MAX_QUOTED: usize = 200;
 
 /// A grant, which is exchanged for tokens.
 pub(super) enum Grant<'a> {
@@ -290,16 +288,6 @@ impl TokenRequest<'_> {
 fn asks_for_nonce(response: &GuardedResponse) -> bool {
     let body = serde_json::from_slice::<ErrorBody>(&response.body);
     response.status.is_client_error() && body.is_ok_and(|body| body.error == "use_dpop_nonce")
-}
-
-/// Text of an authorization server for a message, without these secrets, on one line, short.
-pub(super) fn quoted(text: &str, secrets: Vec<Secret>) -> String {
-    let masked = SecretMask::with_parts(secrets).masked(text);
-    let line = escape_control(&masked);
-    match line.char_indices().nth(MAX_QUOTED).and_then(|(end, _)| line.get(..end)) {
-        Some(head) => format!("{head}…"),
-        None => line,
-    }
 }
 
 /// The value of an `Authorization` header with ID and secret of a client.
