@@ -159,6 +159,17 @@ impl Error {
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
+
+    /// The error with what the user can do about it, for messages that have no place for a hint. Only a login
+    /// is such advice: a model passes it on.
+    pub fn with_remedy(&self) -> String {
+        match (&self.hint, self.kind) {
+            (Some(hint), ErrorKind::NeedsLogin | ErrorKind::NeedsScopes) => {
+                format!("{self}; {hint}")
+            }
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Error {

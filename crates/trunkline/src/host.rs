@@ -51,6 +51,8 @@ mod shown;
 mod caller;
 mod item_tools;
 mod login;
+mod login_link;
+mod login_watch;
 mod progress;
 mod tool;
 mod builder;
@@ -67,6 +69,9 @@ use self::catalog_task::{CatalogTask, NewCatalog, RefreshHandle};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
+pub use self::login_link::LoginLink;
+use self::login_link::LoginLinks;
+use self::login_watch::watch_logins;
 pub use self::meta::MetaAnswer;
 pub use self::options::HostOptions;
 pub use self::progress::Progress;
@@ -163,6 +168,7 @@ struct HostShared {
     /// Options of dedicated and of shared connections.
     connections: [ConnectionOptions; 2],
     search: Arc<SearchIndex>,
+    login_links: LoginLinks,
     /// The tools that the owner was shown.
     owner_shown: Arc<CallerShownTools>,
 }
@@ -220,9 +226,15 @@ impl Host {
             diagnostics,
             connections,
             search,
+            login_links: LoginLinks::default(),
             owner_shown: Arc::default(),
         };
-        Self { shared: Arc::new(shared) }
+        let host = Self { shared: Arc::new(shared) };
+        let [_, options] = &host.shared.connections;
+        if options.oauth().is_some() {
+            tokio::spawn(watch_logins(host.downgrade()));
+        }
+        host
     }
 
     /// Declares client capabilities to servers that start from now on, unless the host was built with

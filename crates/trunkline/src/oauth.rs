@@ -101,6 +101,9 @@ pub struct OAuthOptions {
     /// The command that logs in, for messages; the name of the server follows. Without one, messages name
     /// the method of the library.
     pub login_command: Option<Box<str>>,
+    /// Whether the browser of the user runs on this machine, so that clients can be given a link that leads
+    /// back to it ([`Host::login_link`](crate::Host::login_link)). Default: no.
+    pub has_local_browser: bool,
 }
 
 impl Default for OAuthOptions {
@@ -109,6 +112,7 @@ impl Default for OAuthOptions {
             client_name: client::CLIENT_NAME.into(),
             client_metadata_url: None,
             login_command: None,
+            has_local_browser: false,
         }
     }
 }
@@ -143,7 +147,7 @@ impl OAuth {
         Self(Arc::new(OAuthShared { store, options, sources: Mutex::default(), saves }))
     }
 
-    fn options(&self) -> &OAuthOptions {
+    pub(crate) fn options(&self) -> &OAuthOptions {
         &self.0.options
     }
 

@@ -14,6 +14,7 @@ use trunkline_gateway::{
 
 use crate::arguments::{Format, ServeArguments};
 use crate::config::consent;
+use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
 use crate::gateway::client_config::{ClientEndpoints, client_entry};
 use crate::gateway::health::report_on;
@@ -62,8 +63,12 @@ pub(crate) fn run(
         tokens: tokens.map(|(file, _)| file),
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
-    let builder =
-        command_host::with_cache(settings, environment).capabilities(client_capabilities());
+    // A client of another machine has its browser there, where the link would lead nowhere.
+    let is_local = arguments.stdio || arguments.listen.ip().is_loopback();
+    let browser = if is_local { Browser::Local } else { Browser::Unknown };
+    let builder = command_host::with_cache(settings, environment)
+        .oauth(oauth(settings, environment, browser))
+        .capabilities(client_capabilities());
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
     {

@@ -16,13 +16,23 @@ use super::secrets::open_lazily;
 use crate::environment::ProcessEnv;
 use crate::settings::Settings;
 
+/// The place of the user's browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Browser {
+    /// On this machine, for clients that are given links.
+    Local,
+    /// Anywhere.
+    Unknown,
+}
+
 /// The logins of the settings. Nothing is opened yet.
-pub(crate) fn oauth(settings: &Settings, environment: &Arc<ProcessEnv>) -> OAuth {
+pub(crate) fn oauth(settings: &Settings, environment: &Arc<ProcessEnv>, browser: Browser) -> OAuth {
     let markers = environment.state_directory().map(|state| state.join("logins"));
     let load = settings.load_options(environment, None);
     let store = LoginStore { load, environment: Arc::clone(environment), markers };
     let mut options = OAuthOptions::default();
     options.login_command = Some(settings.login_command().into());
+    options.has_local_browser = browser == Browser::Local;
     OAuth::new(Arc::new(store), options)
 }
 

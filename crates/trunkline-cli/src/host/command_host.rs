@@ -21,7 +21,7 @@ use trunkline::view::View;
 use super::caller::CallerOptions;
 use crate::config::consent;
 use crate::config::load::Agents;
-use crate::config::logins::oauth;
+use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
@@ -115,7 +115,7 @@ pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
 
 /// The same with the logins of the user, and a cache directory.
 pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
-    let builder = builder(environment).oauth(oauth(settings, environment));
+    let builder = builder(environment).oauth(oauth(settings, environment, Browser::Unknown));
     match environment.memory_directory() {
         Some(folder) => builder.cache_dir(folder),
         None => builder,

@@ -134,9 +134,14 @@ impl CallerIdentity {
     /// Reasons are for the owner of the configuration: a caller without a token at an endpoint
     /// without limits. For all other callers a hidden item is unknown.
     fn disclosure(&self) -> Disclosure {
+        if self.is_owner() { Disclosure::Reasons } else { Disclosure::Nothing }
+    }
+
+    /// Whether the caller owns the configuration: it has no token, and its endpoint no limits.
+    pub(crate) fn is_owner(&self) -> bool {
         match (&self.principal, self.scope.is_limited()) {
-            (Principal::Token(_), _) | (_, true) => Disclosure::Nothing,
-            (Principal::Anonymous | Principal::Client(_), false) => Disclosure::Reasons,
+            (Principal::Token(_), _) | (_, true) => false,
+            (Principal::Anonymous | Principal::Client(_), false) => true,
         }
     }
 

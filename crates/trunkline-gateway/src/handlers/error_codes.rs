@@ -6,7 +6,7 @@ use serde_json::json;
 use trunkline::call::{CallError, CallErrorKind, NoResult};
 use trunkline::config::escape_control;
 use trunkline::error::Error;
-use trunkline::host::RelayMethod;
+use trunkline::host::{LoginLink, RelayMethod};
 use trunkline::message::{Raw, RpcError};
 use trunkline::name::ServerName;
 use trunkline::protocol::{Era, code};
@@ -46,8 +46,22 @@ enum FailureKind {
 impl Failure {
     /// A server that failed before it listed its items.
     pub(crate) fn unlisted(error: &Error, may_return: bool) -> Self {
-        let (kind, message) = (FailureKind::Unlisted, error.to_string());
+        let (kind, message) = (FailureKind::Unlisted, error.with_remedy());
         Self { kind, message, is_retryable: may_return }
+    }
+
+    /// A server that needs a login, with the link for a client that opens URLs.
+    pub(crate) fn login_required(server: &ServerName, link: &LoginLink) -> Self {
+        let message = format!("server `{server}` needs a login");
+        let elicitation = json!({
+            "mode": "url",
+            "elicitationId": link.id,
+            "url": link.url,
+            "message": format!("Log in to the MCP server `{server}`, then try again."),
+        });
+        let data = Raw::from_value(&json!({ "elicitations": [elicitation] }));
+        let error = RpcError::new(code::URL_ELICITATION_REQUIRED, &message).with_data(&data);
+        Self { kind: FailureKind::Refused(error), message, is_retryable: false }
     }
 
     /// A legacy client that does not support the server request of its call.
@@ -86,7 +100,8 @@ impl From<&CallError> for Failure {
             (None, CallErrorKind::BadArguments) => FailureKind::BadArguments,
             (None, _) => FailureKind::NoResult(error.no_result()),
         };
-        Self { kind, message: error.to_string(), is_retryable: error.is_retryable() }
+        let message = error.message_for_model().to_owned();
+        Self { kind, message, is_retryable: error.is_retryable() }
     }
 }
 

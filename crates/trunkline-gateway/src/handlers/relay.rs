@@ -147,7 +147,10 @@ impl Gateway {
                 let request = (relay_method, params);
                 let down = self.down_owner(view, request, &error);
                 let declined = || Some(Failure::declined(server, handler.declined()?));
-                let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
+                let failure = match self.login_required(caller, view, request, &error).await {
+                    Some(failure) => failure,
+                    None => down.or_else(declined).unwrap_or_else(|| Failure::from(&error)),
+                };
                 let failed = FailedRequest::item(&caller.client, request);
                 failed.by_item_tool(incoming.is_item_tool).response(&failure)
             }

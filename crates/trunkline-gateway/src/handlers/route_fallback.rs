@@ -11,6 +11,7 @@ use trunkline::view::View;
 
 use super::error_codes::Failure;
 use super::gateway::Gateway;
+use crate::client::caller::Caller;
 
 /// The servers that the requested name or URI would belong to. Servers on which the caller could
 /// not see it are left out.
@@ -72,5 +73,29 @@ impl Gateway {
             let why = status.last_error.filter(|_| status.state == State::Failed)?;
             Some(Failure::unlisted(&why, connection.will_recover()))
         })
+    }
+
+    /// The link to log in to the server of a request that failed for want of a login, if the client opens
+    /// URLs. Only for the owner of the configuration: the login
+    /// serves all clients.
+    pub(crate) async fn login_required(
+        &self,
+        caller: &Caller,
+        view: &View,
+        (relay_method, params): (RelayMethod, &Raw),
+        error: &CallError,
+    ) -> Option<Failure> {
+        if !caller.client.declares(&["elicitation", "url"]) || !caller.identity.is_owner() {
+            return None;
+        }
+        let server = match error.server() {
+            Some(server) => server.clone(),
+            None => owners(view, relay_method, params).into_iter().find(|owner| {
+                let connection = self.host.servers().get(owner.as_str());
+                connection.is_some_and(|it| it.status().needs_login())
+            })?,
+        };
+        let link = self.host.login_link(&server).await?;
+        Some(Failure::login_required(&server, &link))
     }
 }

@@ -25,6 +25,8 @@ pub struct CallError {
     hint: Option<Box<str>>,
     is_retryable: bool,
     refusal: Option<Box<RpcError>>,
+    /// The message with what the user can do, where a login is needed.
+    remedy: Option<Box<str>>,
     server: Option<ServerName>,
     cause: NoResult,
 }
@@ -70,12 +72,17 @@ impl CallError {
     /// The error as the result of a tool call, for a model to read: `MCP server unreachable: …`
     /// where the server is down.
     pub fn to_result(&self) -> Raw {
-        self.no_result().result(&self.to_string(), self.is_retryable())
+        self.no_result().result(self.message_for_model(), self.is_retryable())
     }
 
     /// The text of [`to_result`](Self::to_result).
     pub fn text_for_model(&self) -> String {
-        self.no_result().text(&self.to_string(), self.is_retryable())
+        self.no_result().text(self.message_for_model(), self.is_retryable())
+    }
+
+    /// The message, with what the user can do where a login is needed.
+    pub fn message_for_model(&self) -> &str {
+        self.remedy.as_deref().unwrap_or(&self.message)
     }
 
     /// The kind to decide on.
@@ -124,6 +131,7 @@ impl CallError {
             is_retryable: false,
             refusal: None,
             server: None,
+            remedy: None,
             cause: kind.no_result(),
         }
     }
@@ -234,6 +242,7 @@ fn was_reached(kind: ErrorKind) -> bool {
         kind,
         ErrorKind::Broken
             | ErrorKind::Unauthorized
+            | ErrorKind::NeedsScopes
             | ErrorKind::HttpStatus(_)
             | ErrorKind::SessionExpired
             | ErrorKind::TimedOut
@@ -250,6 +259,7 @@ impl From<Error> for CallError {
             hint: error.hint().map(Into::into),
             is_retryable: error.kind().is_retryable(),
             server: error.server().cloned(),
+            remedy: (error.with_remedy() != error.to_string()).then(|| error.with_remedy().into()),
             ..Self::new(CallErrorKind::Failed(error.kind()), error.to_string())
         }
     }

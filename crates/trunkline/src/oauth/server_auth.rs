@@ -216,7 +216,7 @@ impl ServerAuth {
             (Some(current), Some(sent)) => !current.has_token(sent),
             _ => false,
         };
-        if is_other {
+        if is_other || self.adopt_newer(refusal.sent.credential.as_ref()).await? {
             return Ok(AfterRefusal::Retry);
         }
         if wanted.iter().all(|scope| requested.contains(scope)) {
@@ -231,6 +231,20 @@ impl ServerAuth {
         let work = async move { obtain(&auth.target, &auth.source, None, &union).await };
         let renewed = self.source.renew(rejected.as_ref(), work).await?;
         Ok(if renewed.is_some() { AfterRefusal::Retry } else { AfterRefusal::Accept })
+    }
+
+    /// Adopts a login that another process has stored since, with other scopes. Returns whether there is one.
+    async fn adopt_newer(&self, sent: Option<&Secret>) -> Result<bool, Error> {
+        if self.is_automatic() || self.source.unsaved().is_some() {
+            return Ok(false);
+        }
+        let stored = self.source.load().await?;
+        let newer = stored.filter(|stored| sent.is_some() && is_usable(stored, sent));
+        let is_newer = newer.is_some();
+        if is_newer {
+            self.source.publish(newer);
+        }
+        Ok(is_newer)
     }
 
     /// The error for a server that a user has to log in to.

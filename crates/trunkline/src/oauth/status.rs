@@ -30,6 +30,18 @@ impl LoginStatus {
 }
 
 impl ServerAuth {
+    /// Whether the store has a login that this process does not use yet.
+    pub(crate) async fn has_new_login(&self) -> bool {
+        let Ok(Some(stored)) = self.source.load().await else { return false };
+        let is_usable = stored.is_fresh() || stored.refresh_token.is_some();
+        let current = self.source.current();
+        let is_known = current.is_some_and(|current| {
+            current.access_token == stored.access_token
+                && current.refresh_token == stored.refresh_token
+        });
+        is_usable && !is_known
+    }
+
     /// The stored login. No request is sent.
     pub(crate) async fn status(&self) -> Result<Option<LoginStatus>, Error> {
         let stored = self.source.load().await?;
