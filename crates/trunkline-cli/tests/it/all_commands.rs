@@ -27,6 +27,8 @@ fn help_teaches() {
         &["token", "add", "--help"],
         &["token", "list", "--help"],
         &["token", "remove", "--help"],
+        &["login", "--help"],
+        &["logout", "--help"],
         &["secret", "--help"],
         &["secret", "set", "--help"],
         &["secret", "list", "--help"],

@@ -28,6 +28,8 @@ mod secret_command;
 #[cfg(target_os = "linux")]
 mod stored_secrets;
 #[cfg(target_os = "linux")]
+mod login_command;
+#[cfg(target_os = "linux")]
 mod orphan_processes;
 #[cfg(target_os = "linux")]
 mod escaped_processes;

@@ -67,7 +67,12 @@ impl Folder {
 
     /// Runs a command made by [`Folder::command`].
     pub(crate) fn finish(&self, command: &mut Command) -> Run {
-        Run::new(command.output().unwrap(), &self.path)
+        self.ended(command.output().unwrap())
+    }
+
+    /// The output of a program that has ended.
+    pub(crate) fn ended(&self, output: Output) -> Run {
+        Run::new(output, &self.path)
     }
 }
 
