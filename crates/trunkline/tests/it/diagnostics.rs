@@ -44,6 +44,10 @@ const MISTAKES: &[(Code, &str)] = &[
         r#"{ "mcpServers": { "s": { "url": "https://example.com", "headers": { "a b": "c" } } } }"#,
     ),
     (Code::BadVariable, r#"{ "mcpServers": { "s": { "command": "x", "env": { "A=B": "c" } } } }"#),
+    (
+        Code::IncompleteOAuth,
+        r#"{ "mcpServers": { "s": { "url": "https://example.com", "oauth": { "grant": "client-credentials" } } } }"#,
+    ),
     (Code::CommandLine, r#"{ "mcpServers": { "s": { "command": "npx -y srv" } } }"#),
     (Code::AmbiguousTimeout, r#"{ "mcpServers": { "s": { "command": "x", "timeout": 60 } } }"#),
     (Code::NothingToSwitch, r#"{ "mcpServers": { "s": { "enabled": false } } }"#),
