@@ -350,7 +350,7 @@ pub(crate) enum Command {
     ///
     /// Opens the page of the server's authorization server in your browser, and waits
     /// for it to come back. The login is kept in the store for secrets, and renewed by
-    /// itself; a running gateway uses it with the next call. Servers that need no login
+    /// itself; a running gateway uses it within seconds. Servers that need no login
     /// say so.
     #[command(after_help = "Examples:
   trunkline login docs                 log in with the browser of this machine

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trunkline::config::{OAuthMode, OAuthSettings, Server, Transport, escape_control};
+use trunkline::config::{OAuthGrant, OAuthMode, OAuthSettings, Server, Transport, escape_control};
 use trunkline::name::ServerName;
-use trunkline::oauth::{LoginOutcome, LoginRequest, LoginStatus, LoopbackListener, PendingLogin};
+use trunkline::oauth::{LoginOutcome, LoginRequest, LoginStatus, PendingLogin};
 use url::Url;
 
 use crate::arguments::{Format, LoginArguments};
@@ -24,7 +24,7 @@ use crate::settings::Settings;
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Port of the redirect address that nothing listens on: the user copies the address.
-const HEADLESS_REDIRECT: &str = "http://127.0.0.1:33418/callback";
+const HEADLESS_PORT: u16 = 33418;
 
 pub(crate) fn run(
     arguments: &LoginArguments,
@@ -61,10 +61,11 @@ impl LoginCommand<'_> {
     }
 
     async fn in_browser(&self, request: LoginRequest, terminal: &Terminal) -> Result<LoginOutcome> {
-        let listener = self.listener().await?;
+        let listener = self.hosted.host.login_listener(self.server.as_str()).await;
+        let listener = listener.map_err(|error| self.cannot_listen(&error))?;
         let login = self.begin(request.redirect_uri(listener.redirect_uri())).await?;
         let shown = escape_control(self.server.as_str());
-        terminal.tell(&format!(
+        terminal.say(&format!(
             "Log in to `{shown}` at {}:\n\n  {}\n\n",
             login.issuer(),
             login.url()
@@ -80,15 +81,17 @@ impl LoginCommand<'_> {
         let Ok(callback) = timeout(LOGIN_TIMEOUT, callback).await else {
             return Err(too_late().into());
         };
-        Ok(login.finish(&callback?).await.map_err(failure)?)
+        Ok(login.finish(&callback?).await.map_err(|error| Failure::unavailable(&error))?)
     }
 
     async fn headless(&self, request: LoginRequest, terminal: &Terminal) -> Result<LoginOutcome> {
-        let redirect = self.settings().and_then(|it| it.redirect_uri.as_deref().map(str::to_owned));
-        let redirect = redirect.unwrap_or_else(|| HEADLESS_REDIRECT.to_owned());
+        let settings = self.settings();
+        let uri = settings.and_then(|it| it.redirect_uri.as_deref().map(str::to_owned));
+        let port = settings.and_then(|it| it.callback_port).unwrap_or(HEADLESS_PORT);
+        let redirect = uri.unwrap_or_else(|| format!("http://127.0.0.1:{port}/callback"));
         let login = self.begin(request.redirect_uri(redirect)).await?;
         let shown = escape_control(self.server.as_str());
-        terminal.tell(&format!(
+        terminal.say(&format!(
             "Open this page in a browser, on any machine, and log in to `{shown}`:\n\n  {}\n\n\
              The browser then shows an error for an address that begins with {}.\n\
              Copy that whole address, and paste it here:\n",
@@ -96,58 +99,36 @@ impl LoginCommand<'_> {
             login.redirect_uri(),
         ));
         let callback = pasted(&login).await?;
-        Ok(login.finish(&callback).await.map_err(failure)?)
+        Ok(login.finish(&callback).await.map_err(|error| Failure::unavailable(&error))?)
     }
 
     async fn on_device(&self, request: LoginRequest, terminal: &Terminal) -> Result<LoginOutcome> {
         let login = self.hosted.host.begin_device_login(self.server.as_str(), request).await;
-        let login = login.map_err(failure)?;
+        let login = login.map_err(|error| Failure::unavailable(&error))?;
         let shown = escape_control(self.server.as_str());
-        terminal.tell(&format!(
+        terminal.say(&format!(
             "On any device, open\n\n  {}\n\nand enter the code {} to log in to `{shown}`. Ctrl-C cancels.\n",
             login.verification_url(),
             login.user_code(),
         ));
-        Ok(login.finish().await.map_err(failure)?)
+        Ok(login.finish().await.map_err(|error| Failure::unavailable(&error))?)
     }
 
     async fn begin(&self, request: LoginRequest) -> Result<PendingLogin> {
         let login = self.hosted.host.begin_login(self.server.as_str(), request).await;
-        Ok(login.map_err(failure)?)
+        Ok(login.map_err(|error| Failure::unavailable(&error))?)
     }
 
-    /// Listens for the redirect: where the configuration says, else where the last login did, else on any
-    /// free port.
-    async fn listener(&self) -> Result<LoopbackListener> {
-        let settings = self.settings();
-        if let Some(uri) = settings.and_then(|it| it.redirect_uri.as_deref()) {
-            let bound = LoopbackListener::bind_uri(uri).await;
-            return bound.map_err(|error| cannot_listen(&error, uri).into());
-        }
-        if let Some(port) = settings.and_then(|it| it.callback_port) {
-            let bound = LoopbackListener::bind(Some(port)).await;
-            return bound.map_err(|error| cannot_listen(&error, &format!("port {port}")).into());
-        }
-        // A client that was registered for a port is used again at that port.
-        let earlier = self.hosted.host.login_status(self.server.as_str()).await.ok().flatten();
-        let earlier =
-            earlier.and_then(|login| Url::parse(login.redirect_uri.as_deref()?).ok()?.port());
-        let bound = match LoopbackListener::bind(earlier).await {
-            Err(_) if earlier.is_some() => LoopbackListener::bind(None).await,
-            bound => bound,
-        };
-        Ok(bound.map_err(|error| cannot_listen(&error, "any port"))?)
+    fn cannot_listen(&self, error: &io::Error) -> Failure {
+        let port = self.settings().and_then(|it| it.callback_port);
+        let place = port.map_or_else(|| "this machine".to_owned(), |port| format!("port {port}"));
+        let message = format!("cannot wait for the browser on {place}: {error}");
+        Failure::new(FailureKind::Unavailable, message)
+            .with_hint("set another `oauth.callbackPort`, or use `--headless`")
     }
 
     fn settings(&self) -> Option<&OAuthSettings> {
-        let server = self.hosted.loaded.config.server(self.server.as_str())?;
-        match &server.transport {
-            Transport::Remote(remote) => match &remote.oauth {
-                OAuthMode::Enabled(settings) => Some(settings),
-                OAuthMode::Disabled => None,
-            },
-            Transport::Stdio(_) => None,
-        }
+        self.hosted.loaded.config.server(self.server.as_str()).and_then(oauth_settings)
     }
 
     /// Connects with the new login, and reports both.
@@ -186,6 +167,16 @@ impl LoginCommand<'_> {
     }
 }
 
+fn oauth_settings(server: &Server) -> Option<&OAuthSettings> {
+    match &server.transport {
+        Transport::Remote(remote) => match &remote.oauth {
+            OAuthMode::Enabled(settings) => Some(settings),
+            OAuthMode::Disabled => None,
+        },
+        Transport::Stdio(_) => None,
+    }
+}
+
 fn shown_scopes(scopes: &[Box<str>]) -> String {
     match scopes {
         [] => String::new(),
@@ -218,20 +209,10 @@ async fn pasted(login: &PendingLogin) -> Result<Url> {
     Ok(url)
 }
 
-fn failure(error: trunkline::Error) -> Failure {
-    Failure::unavailable(&error)
-}
-
 fn too_late() -> Failure {
     let minutes = LOGIN_TIMEOUT.as_secs() / 60;
     let message = format!("nothing came back from the browser within {minutes} minutes");
     Failure::new(FailureKind::NoAnswer, message).with_hint("begin again, or use `--headless`")
-}
-
-fn cannot_listen(error: &io::Error, place: &str) -> Failure {
-    let message = format!("cannot wait for the browser on {place}: {error}");
-    Failure::new(FailureKind::Unavailable, message)
-        .with_hint("set another `oauth.callbackPort`, or use `--headless`")
 }
 
 /// Lists the logins of all remote servers, or of one.
@@ -274,9 +255,16 @@ struct LoginRow<'a> {
 }
 
 impl LoginRow<'_> {
+    /// Whether its tokens are obtained without a user.
+    fn is_automatic(&self) -> bool {
+        let settings = oauth_settings(self.server);
+        settings.is_some_and(|it| it.grant != OAuthGrant::AuthorizationCode)
+    }
+
     fn state(&self) -> String {
         match &self.status {
             Err(error) => error.message().to_owned(),
+            Ok(None) if self.is_automatic() => "not needed".to_owned(),
             Ok(None) => "none".to_owned(),
             Ok(Some(login)) if login.has_expired() => "expired".to_owned(),
             Ok(Some(_)) => "logged in".to_owned(),

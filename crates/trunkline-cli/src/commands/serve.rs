@@ -64,8 +64,9 @@ pub(crate) fn run(
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
     // A client of another machine has its browser there, where the link would lead nowhere.
-    let is_local = arguments.stdio || arguments.listen.ip().is_loopback();
-    let browser = if is_local { Browser::Local } else { Browser::Unknown };
+    let is_alone = arguments.listen.ip().is_loopback() && arguments.tokens.is_none();
+    let is_local = arguments.stdio || is_alone;
+    let browser = if is_local { Browser::Local } else { Browser::Remote };
     let builder = command_host::with_cache(settings, environment)
         .oauth(oauth(settings, environment, browser))
         .capabilities(client_capabilities());

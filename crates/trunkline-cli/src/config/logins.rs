@@ -3,14 +3,15 @@
 //! Opening the store may ask the user for the password of a keychain, and most servers need no login. A file
 //! without content marks each login, so that the store is opened only for servers that have one.
 
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trunkline::config::{LoadOptions, Secret};
 use trunkline::oauth::{OAuth, OAuthOptions};
 use trunkline::secrets::{SecretKey, SecretStore, StoreError, StoreGuard};
+use trunkline_gateway::digest_of;
 
 use super::secrets::open_lazily;
 use crate::environment::ProcessEnv;
@@ -21,7 +22,9 @@ use crate::settings::Settings;
 pub(crate) enum Browser {
     /// On this machine, for clients that are given links.
     Local,
-    /// Anywhere.
+    /// On other machines too, for clients that are not given links.
+    Remote,
+    /// Anywhere, for commands without clients.
     Unknown,
 }
 
@@ -31,7 +34,11 @@ pub(crate) fn oauth(settings: &Settings, environment: &Arc<ProcessEnv>, browser:
     let load = settings.load_options(environment, None);
     let store = LoginStore { load, environment: Arc::clone(environment), markers };
     let mut options = OAuthOptions::default();
-    options.login_command = Some(settings.login_command().into());
+    options.login_command = match browser {
+        // Clients of other machines are not told where the configuration is.
+        Browser::Remote => Some("trunkline login".into()),
+        Browser::Local | Browser::Unknown => Some(settings.login_command().into()),
+    };
     options.has_local_browser = browser == Browser::Local;
     OAuth::new(Arc::new(store), options)
 }
@@ -49,8 +56,8 @@ impl LoginStore {
     }
 
     fn marker(&self, key: &SecretKey) -> Option<PathBuf> {
-        let name = key.id().replace(|it: char| !it.is_ascii_alphanumeric() && it != '.', "-");
-        self.markers.as_ref().map(|folder| folder.join(name))
+        // A digest: the names of servers are not for other users.
+        self.markers.as_ref().map(|folder| folder.join(digest_of(&key.id())))
     }
 
     /// Whether there is certainly no login.
@@ -78,7 +85,7 @@ impl SecretStore for LoginStore {
     fn set(&self, key: &SecretKey, value: &Secret) -> Result<(), StoreError> {
         // First: a login without a marker would not be found, a marker without a login does no harm.
         if let (Some(folder), Some(marker)) = (&self.markers, self.marker(key)) {
-            let made = fs::create_dir_all(folder).and_then(|()| fs::write(&marker, ""));
+            let made = create_marker(folder, &marker);
             made.map_err(|error| {
                 StoreError::new(format!("{} cannot be written: {error}", marker.display()))
                     .with_hint("check the permissions of its directory, and the free space")
@@ -105,4 +112,17 @@ impl SecretStore for LoginStore {
     fn lock(&self, key: &SecretKey) -> Result<StoreGuard, StoreError> {
         self.open()?.lock(key)
     }
+}
+
+/// Creates a marker that only its owner can see.
+fn create_marker(folder: &Path, marker: &Path) -> io::Result<()> {
+    let (mut directory, mut file) = (DirBuilder::new(), OpenOptions::new());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+        directory.mode(0o700);
+        file.mode(0o600);
+    }
+    directory.recursive(true).create(folder)?;
+    file.write(true).create(true).truncate(true).open(marker).map(drop)
 }

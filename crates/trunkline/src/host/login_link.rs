@@ -1,13 +1,17 @@
 //! Links to log in to a server, for clients that open URLs: a login that is completed in the background.
 
 use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 use tracing::debug;
+use url::Url;
 
 use super::{Host, WeakHost};
+use crate::config::{OAuthMode, OAuthSettings, Transport};
 use crate::name::ServerName;
 use crate::oauth::{LoginRequest, LoopbackListener, PendingLogin};
 
@@ -19,7 +23,17 @@ const LINK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The links that wait for a user, one for each server.
 #[derive(Default)]
-pub(super) struct LoginLinks(Mutex<HashMap<ServerName, LoginLink>>);
+pub(super) struct LoginLinks(Mutex<HashMap<ServerName, Arc<LinkSlot>>>);
+
+/// The link of one server. Locked while it is made, so that many calls make one.
+type LinkSlot = AsyncMutex<Option<LoginLink>>;
+
+impl LoginLinks {
+    fn slot(&self, server: &ServerName) -> Arc<LinkSlot> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(server.clone()).or_default())
+    }
+}
 
 /// A link that the user opens in a browser on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,34 +54,65 @@ impl Host {
         let [_, options] = &self.shared.connections;
         let has_browser = options.oauth().is_some_and(|oauth| oauth.options().has_local_browser);
         let connection = self.shared.servers.get(server.as_str()).filter(|_| has_browser)?;
-        let status = connection.status();
-        let needs_login = status.needs_login();
-        // Locked while the link is made, so that many calls make one.
-        let mut links = self.shared.login_links.0.lock().await;
-        if let Some(link) = links.get(server) {
-            return Some(link.clone());
-        }
-        if !needs_login {
+        if !connection.status().needs_login() {
             return None;
         }
-        let begun = timeout(LINK_TIMEOUT, self.begin_linked_login(server)).await.ok()?;
-        let (listener, login) = begun?;
-        let id = login.url().query_pairs().find(|(key, _)| key == "state")?.1.into_owned();
-        let link = LoginLink { url: login.url().to_string(), id };
-        links.insert(server.clone(), link.clone());
-        tokio::spawn(complete(self.downgrade(), server.clone(), (listener, login)));
-        Some(link)
+        let slot = self.shared.login_links.slot(server);
+        let mut link = slot.lock().await;
+        if link.is_none() {
+            let begun = timeout(LINK_TIMEOUT, self.begin_linked_login(server)).await.ok()?;
+            let (listener, login) = begun?;
+            let state = login.url().query_pairs().find(|(key, _)| key == "state")?;
+            let id = state.1.into_owned();
+            *link = Some(LoginLink { url: login.url().to_string(), id });
+            tokio::spawn(complete(self.downgrade(), server.clone(), (listener, login)));
+        }
+        link.clone()
     }
 
     async fn begin_linked_login(
         &self,
         server: &ServerName,
     ) -> Option<(LoopbackListener, PendingLogin)> {
-        let listener = LoopbackListener::bind(None).await.ok()?;
+        let listener = self.login_listener(server.as_str()).await.ok()?;
         let request = LoginRequest::default().redirect_uri(listener.redirect_uri());
         let login = self.begin_login(server.as_str(), request).await;
         let login = login.inspect_err(|error| debug!(%error, "no link for a login")).ok()?;
         Some((listener, login))
+    }
+
+    /// Listens for the redirect of a login: where the configuration says, else where the last login did, else
+    /// on any free port.
+    ///
+    /// # Errors
+    ///
+    /// If the configured port is in use.
+    pub async fn login_listener(&self, server: &str) -> io::Result<LoopbackListener> {
+        let config = self.config();
+        let settings = config.server(server).and_then(|server| oauth_settings(&server.transport));
+        if let Some(uri) = settings.and_then(|it| it.redirect_uri.as_deref()) {
+            return LoopbackListener::bind_uri(uri).await;
+        }
+        if let Some(port) = settings.and_then(|it| it.callback_port) {
+            return LoopbackListener::bind(Some(port)).await;
+        }
+        // A client that was registered for a port is used again at that port.
+        let earlier = self.login_status(server).await.ok().flatten();
+        let earlier = earlier.and_then(|it| Url::parse(it.redirect_uri.as_deref()?).ok()?.port());
+        match LoopbackListener::bind(earlier).await {
+            Err(_) if earlier.is_some() => LoopbackListener::bind(None).await,
+            bound => bound,
+        }
+    }
+}
+
+fn oauth_settings(transport: &Transport) -> Option<&OAuthSettings> {
+    match transport {
+        Transport::Remote(remote) => match &remote.oauth {
+            OAuthMode::Enabled(settings) => Some(settings),
+            OAuthMode::Disabled => None,
+        },
+        Transport::Stdio(_) => None,
     }
 }
 
@@ -88,7 +133,7 @@ async fn complete(
         debug!(%error, "a login by link failed");
     }
     let Some(host) = host.upgrade() else { return };
-    host.shared.login_links.0.lock().await.remove(&server);
+    *host.shared.login_links.slot(&server).lock().await = None;
     if let Some(connection) = host.shared.servers.get(server.as_str()) {
         connection.start();
     }

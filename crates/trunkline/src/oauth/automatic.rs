@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::client::{ClientAuth, OAuthClient, configured};
+use super::client::{ClientAuth, OAuthClient, configured, shown};
 use super::credential::{Credential, CredentialOrigin};
 use super::discovery::{Discovery, discover};
 use super::jwt::DpopKey;
@@ -40,6 +40,7 @@ pub(super) async fn obtain(
             found
         }
     };
+    check_issuer(source, &discovery)?;
     let asked = challenge.and_then(|challenge| challenge.scopes);
     let base = settings.scopes.clone().or(asked).or_else(|| discovery.scopes.clone());
     let scopes = union(&base.unwrap_or_default(), scopes);
@@ -157,6 +158,25 @@ impl AutomaticGrant<'_> {
             }
             _ => error,
         }
+    }
+}
+
+/// Checks that the server still names the same authorization server: another one would receive the configured
+/// credentials.
+fn check_issuer(source: &TokenSource, discovery: &Discovery) -> Result<(), Error> {
+    let issuer = &discovery.authorization.issuer;
+    match source.current() {
+        Some(current) if current.issuer != *issuer => {
+            let (before, now) = (shown(&current.issuer), shown(issuer));
+            let message = format!(
+                "it names another authorization server than before ({now} instead of {before}), which \
+                 would receive the credentials in `oauth`"
+            );
+            Err(Error::new(ErrorKind::Unauthorized, message).with_hint(
+                "if that is right, restart; `oauth.metadataUrl` pins an authorization server",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 

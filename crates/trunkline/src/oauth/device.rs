@@ -62,7 +62,7 @@ impl ServerAuth {
         let Some(endpoint) = &authorization.device_authorization_endpoint else {
             let message = "its authorization server does not offer logins on another device";
             return Err(Error::new(ErrorKind::Unauthorized, message)
-                .with_hint("log in with a browser, or with `--headless`"));
+                .with_hint("log in with a browser instead"));
         };
         let response = flow.device_response(endpoint).await?;
         self.target.http.check(&response.verification_uri)?;
@@ -100,7 +100,7 @@ impl LoginFlow {
         read.filter(|_| response.status.is_success()).ok_or_else(|| {
             let message = format!("its authorization server answered {}", response.status);
             Error::new(ErrorKind::HttpStatus(response.status.as_u16()), message)
-                .with_hint("log in with a browser, or with `--headless`")
+                .with_hint("log in with a browser instead")
         })
     }
 }

@@ -254,10 +254,11 @@ impl ServerAuth {
             (None, true) => "it does not accept the credentials in `oauth`".to_owned(),
             (None, false) => "it needs a login".to_owned(),
         };
-        let error = Error::new(ErrorKind::NeedsLogin, message);
         match self.is_automatic() {
-            true => error.with_hint("check the settings in `oauth`"),
-            false => error.with_hint(self.options().login_hint(&self.target.server, &[])),
+            true => Error::new(ErrorKind::Unauthorized, message)
+                .with_hint("check the settings in `oauth`"),
+            false => Error::new(ErrorKind::NeedsLogin, message)
+                .with_hint(self.options().login_hint(&self.target.server, &[])),
         }
     }
 

@@ -224,8 +224,9 @@ impl TokenRequest<'_> {
         let body: TokenBody =
             serde_json::from_slice(&response.body).map_err(|_| self.unreadable())?;
         let scheme = match body.token_type.to_ascii_lowercase().as_str() {
-            "bearer" => TokenScheme::Bearer,
+            "bearer" if self.dpop.is_none() => TokenScheme::Bearer,
             "dpop" if self.dpop.is_some() => TokenScheme::Dpop,
+            "bearer" => return Err(self.unbound()),
             // The assertion of an identity provider is no access token.
             "n_a" if matches!(self.grant, Grant::Exchange { .. }) => TokenScheme::Bearer,
             _ => return Err(self.unreadable()),
@@ -275,6 +276,16 @@ impl TokenRequest<'_> {
             Grant::ClientCredentials => {}
         }
         quoted(text, sent)
+    }
+
+    fn unbound(&self) -> GrantError {
+        let server = shown(self.issuer);
+        let message =
+            format!("the authorization server {server} issued a token that is not bound to a key");
+        GrantError::Failed(
+            Error::new(ErrorKind::ProtocolViolation, message)
+                .with_hint("it does not support DPoP, which the server or `oauth.dpop` requires"),
+        )
     }
 
     fn unreadable(&self) -> GrantError {

@@ -102,7 +102,7 @@ impl ServerReader<'_, '_> {
                 continue;
             };
             let message = format!("`{}` is kept and has no effect: {}", key.text, foreign.meaning);
-            // `"oauth": false` has the same effect as no key.
+            // A switch that is off has the same effect as no key.
             let switched_off = value.value == Value::Bool(false);
             let found = match foreign.severity {
                 Severity::Warning if !switched_off => {

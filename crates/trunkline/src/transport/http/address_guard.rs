@@ -9,6 +9,10 @@ use url::{Host, Url};
 use super::url::origin;
 use crate::error::{Error, ErrorKind};
 
+/// Hint for an address that the user may admit.
+const PRIVATE_HOSTS_HINT: &str =
+    "if it is right, list its host in `oauth.privateHosts` of the server";
+
 /// Which hosts may have addresses that are not public.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressGuard {
@@ -48,7 +52,8 @@ impl AddressGuard {
         };
         match self.admits(url.host_str().unwrap_or_default(), address) {
             true => Ok(()),
-            false => Err(refused(url, "is an address of this machine or of a private network")),
+            false => Err(refused(url, "is an address of this machine or of a private network")
+                .with_hint(PRIVATE_HOSTS_HINT)),
         }
     }
 
@@ -74,8 +79,7 @@ fn refused(url: &Url, why: &str) -> Error {
         true => origin(url),
         false => format!("{}:…", url.scheme()),
     };
-    Error::new(ErrorKind::ProtocolViolation, format!("the server names {shown}, which {why}"))
-        .with_hint("if it is right, list its host in `oauth.privateHosts` of the server")
+    Error::new(ErrorKind::ProtocolViolation, format!("{shown} is not reached: it {why}"))
 }
 
 /// The error for a host whose address is refused.
@@ -84,8 +88,7 @@ pub(in crate::transport) fn private_address(url: &Url) -> Error {
         "the host of {} has an address of this machine or of a private network",
         origin(url)
     );
-    Error::new(ErrorKind::ProtocolViolation, message)
-        .with_hint("if it is right, list its host in `oauth.privateHosts` of the server")
+    Error::new(ErrorKind::ProtocolViolation, message).with_hint(PRIVATE_HOSTS_HINT)
 }
 
 fn is_local_name(name: &str) -> bool {

@@ -107,8 +107,8 @@ impl TransportReader<'_, '_> {
         let has_client = settings.client_id.is_some();
         let has_secret = settings.client_secret.is_some() || settings.private_key.is_some();
         let missing = match settings.grant {
-            OAuthGrant::AuthorizationCode if settings.client_secret.is_some() && !has_client => {
-                "`clientSecret` needs `clientId`"
+            OAuthGrant::AuthorizationCode if has_secret && !has_client => {
+                "`clientSecret` and `privateKey` need `clientId`"
             }
             OAuthGrant::ClientCredentials if !has_client || !has_secret => {
                 "the grant `client-credentials` needs `clientId`, and `clientSecret` or `privateKey`"
