@@ -117,7 +117,9 @@ fn values_from_a_keychain_are_in_no_log() {
     );
     let mut command = Command::new("dbus-run-session");
     command.args(["--", "sh", "-c", &script]).current_dir(folder.project()).env_clear();
-    command.env("HOME", folder.project().join("../home")).env("TRUNKLINE_LOG", "trunkline=trace,zbus=trace");
+    command
+        .env("HOME", folder.project().join("../home"))
+        .env("TRUNKLINE_LOG", "trunkline=trace,zbus=trace");
     command.env("XDG_RUNTIME_DIR", folder.project().join(".."));
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let run = folder.finish(&mut command);
