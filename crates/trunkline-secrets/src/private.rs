@@ -1,6 +1,6 @@
 //! Directories and files that only their owner can read. Files are replaced atomically.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -167,7 +167,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     if_exists(fs::remove_file(path))?;
     let mut options = OpenOptions::new();
     let mut file = owner_only(options.write(true).create_new(true)).open(path)?;
-    restrict(&file, 0o600)?;
+    restrict(&file)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -186,7 +186,9 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 
 fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    owner_only(options.write(true).create(true).truncate(false)).open(path)
+    let file = owner_only(options.write(true).create(true).truncate(false)).open(path)?;
+    restrict(&file)?;
+    Ok(file)
 }
 
 fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -205,17 +207,22 @@ pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         create_folders(parent)?;
     }
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    match builder.create(path) {
+    match create_folder(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => restrict(&File::open(path)?, 0o700),
+        result => result,
     }
+}
+
+#[cfg(unix)]
+fn create_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    fs::DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn create_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
 }
 
 /// Sets mode 0600 for files that are created with these options.
@@ -228,14 +235,15 @@ fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
+/// Sets mode 0600, of which the umask may have removed a part.
 #[cfg(unix)]
-fn restrict(file: &File, mode: u32) -> io::Result<()> {
+fn restrict(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(mode))
+    file.set_permissions(fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(not(unix))]
-fn restrict(_: &File, _: u32) -> io::Result<()> {
+fn restrict(_: &File) -> io::Result<()> {
     Ok(())
 }
 

@@ -30,13 +30,13 @@ pub(super) fn text(bytes: Vec<u8>) -> io::Result<String> {
 
 /// A line that is typed. Without echo the terminal cannot edit it: in its line mode, it would also cut it off
 /// at 4,096 bytes without a message.
-#[cfg_attr(not(unix), expect(dead_code, reason = "Windows edits the line"))]
+#[cfg(any(unix, test))]
 struct HiddenLine {
     bytes: Vec<u8>,
     max: usize,
 }
 
-#[cfg_attr(not(unix), expect(dead_code, reason = "Windows edits the line"))]
+#[cfg(any(unix, test))]
 impl HiddenLine {
     /// Adds a typed byte. Returns whether the line has ended.
     fn push(&mut self, byte: u8) -> io::Result<bool> {

@@ -1,6 +1,7 @@
 //! References to stored secrets: resolved when a server starts, and only for that server.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -100,4 +101,31 @@ fn a_found_file_uses_secrets_only_once_it_is_trusted() {
     let shown = trust.to_string();
     assert!(shown.contains("reads   the secret GITHUB_TOKEN\n"), "{shown}");
     assert!(shown.contains("reads   the secret OTHER in the keychain\n"), "{shown}");
+}
+
+/// D-Bus messages are logged at the highest level; values in them are encrypted.
+#[test]
+fn values_from_a_keychain_are_in_no_log() {
+    let references = json!({ "A": "${secret:TOKEN}", "B": "${keychain:TOKEN}" });
+    let folder = folder(&server(&json!({ "env": references })));
+    folder.trust();
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let script = format!(
+        "printf password | gnome-keyring-daemon --unlock --components=secrets >/dev/null
+         printf canary-value | '{program}' secret set TOKEN
+         '{program}' secret store; '{program}' secret list; '{program}' status"
+    );
+    let mut command = Command::new("dbus-run-session");
+    command.args(["--", "sh", "-c", &script]).current_dir(folder.project()).env_clear();
+    command
+        .env("HOME", folder.project().join("../home"))
+        .env("TRUNKLINE_LOG", "trunkline=trace,zbus=trace");
+    command.env("XDG_RUNTIME_DIR", folder.project().join(".."));
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let run = folder.finish(&mut command);
+    assert!(run.output.contains("store   the keychain\n"), "{run}");
+    assert!(run.messages.contains("zbus"), "{run}");
+    assert!(!has_canary(&run), "{run}");
+    let variables = variables(&folder).unwrap();
+    assert!(variables.contains("A=canary-value") && variables.contains("B=canary-value"));
 }

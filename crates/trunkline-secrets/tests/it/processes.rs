@@ -2,15 +2,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Child;
-use std::thread;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use std::{env, thread};
 
 use trunkline::config::Secret;
 use trunkline::secrets::{SecretKey, SecretStore as _};
 use trunkline_secrets::KeychainStore;
 
-use crate::support::{TestFolder, file_store, helper, helper_folder, long_value, silent, token};
+use crate::support::{
+    TestFolder, file_store, helper, helper_command, helper_folder, long_value, silent, token,
+};
 
 /// Increments of each process in a race.
 const INCREMENTS: u32 = 50;
@@ -40,6 +44,25 @@ fn no_change_is_lost_between_processes_that_lock() {
     }
     let value = file_store(folder.path()).get(&token()).unwrap().unwrap();
     assert_eq!(value.expose(), (4 * INCREMENTS).to_string());
+}
+
+#[test]
+fn modes_do_not_depend_on_the_umask() {
+    for umask in ["0000", "0777"] {
+        let folder = TestFolder::new();
+        let helper = helper_command("true", "processes::increments", folder.path());
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!(r#"umask {umask}; exec "$0" "$@""#)]);
+        command.arg(env::current_exe().unwrap()).args(helper.get_args());
+        command.envs(helper.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{umask}");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let directory = folder.path().join("secrets");
+        assert_eq!((mode(&directory), mode(&folder.path().join("key.txt"))), (0o700, 0o600));
+        for entry in fs::read_dir(directory).unwrap() {
+            assert_eq!(mode(&entry.unwrap().path()), 0o600, "{umask}");
+        }
+    }
 }
 
 #[test]
