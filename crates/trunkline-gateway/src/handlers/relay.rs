@@ -145,12 +145,9 @@ impl Gateway {
             }
             Err(error) => {
                 let request = (relay_method, params);
-                let down = self.down_owner(view, request, &error);
+                let down = self.owner_failure(caller, view, request, &error).await;
                 let declined = || Some(Failure::declined(server, handler.declined()?));
-                let failure = match self.login_required(caller, view, request, &error).await {
-                    Some(failure) => failure,
-                    None => down.or_else(declined).unwrap_or_else(|| Failure::from(&error)),
-                };
+                let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
                 let failed = FailedRequest::item(&caller.client, request);
                 failed.by_item_tool(incoming.is_item_tool).response(&failure)
             }

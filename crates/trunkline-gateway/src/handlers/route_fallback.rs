@@ -57,8 +57,23 @@ impl Gateway {
         true
     }
 
+    /// The failure of the server of a request, if that explains the error better: a login that it needs, or
+    /// why it is down.
+    pub(crate) async fn owner_failure(
+        &self,
+        caller: &Caller,
+        view: &View,
+        request: (RelayMethod, &Raw),
+        error: &CallError,
+    ) -> Option<Failure> {
+        match self.login_required(caller, view, request, error).await {
+            Some(failure) => Some(failure),
+            None => self.down_owner(view, request, error),
+        }
+    }
+
     /// The failure of a server that would own an unknown item, if there is one.
-    pub(crate) fn down_owner(
+    fn down_owner(
         &self,
         view: &View,
         (relay_method, params): (RelayMethod, &Raw),
@@ -78,7 +93,7 @@ impl Gateway {
     /// The link to log in to the server of a request that failed for want of a login, if the client opens
     /// URLs. Only for the owner of the configuration: the login
     /// serves all clients.
-    pub(crate) async fn login_required(
+    async fn login_required(
         &self,
         caller: &Caller,
         view: &View,
