@@ -1,16 +1,17 @@
 //! Dedicated servers (`share: "per-client"`): their server requests reach their own client only.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::client::{Era, TestClient, text};
-use crate::support::echoing_server::{AnswerLog, echoing, until_said};
+use crate::support::echoing_server::{AnswerLog, Gate, echoing, until_said};
 use crate::support::gateway::{TestGateway, configuration};
 use crate::support::http_connection::Channel;
 use crate::support::server_requests::{accepted, begun, message};
 use crate::support::server_requests::{go_on, state_of};
-use crate::support::wait::until;
+use crate::support::wait::{pass_time, until};
 
 async fn hosted() -> TestGateway {
     let mut server = echoing("legacy");
@@ -29,7 +30,7 @@ async fn server_request_among_lookalikes_reaches_the_only_call_or_none() {
     let written = other.write("tools/call", call);
     let hanging = tokio::spawn(async move { other.exchange(&written).await.is_ok() });
     until_said(&mut looking, "hung", "others").await;
-    let refused = one.call("ask", json!({ "wait": 200 })).await;
+    let refused = one.call("ask", json!({})).await;
     assert!(text(&refused).contains("several calls"), "{refused}");
     assert!(!hanging.is_finished(), "it was asked what was not for it");
     hanging.abort();
@@ -111,8 +112,10 @@ async fn session_receives_updates_of_its_dedicated_server() {
     until_level(&mut asker, "debug").await;
     let complete = "notifications/elicitation/complete";
     for method in ["notifications/message", "notifications/of-its-own", complete] {
-        let later = json!({ "method": method, "wait": 300 });
+        let gate = Gate::new();
+        let later = json!({ "method": method, "wait": gate.path() });
         assert_eq!(text(&asker.call("say", later).await), "said");
+        gate.open();
         assert_eq!(message(&mut standing).await["method"], method);
     }
     hosted.end().await;
@@ -146,14 +149,20 @@ async fn subscription_survives_a_change_of_sharing() {
     }
 }
 
-/// The resource updates on a stream before a later message of the same process.
+/// The first resource update on a stream, and those before a later message of the same process.
 async fn updates_before_mark(asker: &mut TestClient, stream: &mut Channel) -> Vec<Value> {
-    asker.call("visit", json!({ "id": "mark", "wait": 1000 })).await;
+    let gate = Gate::new();
+    asker.call("visit", json!({ "id": "mark", "wait": gate.path() })).await;
     let mut updates = Vec::new();
     loop {
         let mut said = message(stream).await;
         match said["method"].as_str() {
-            Some("notifications/resources/updated") => updates.push(said["params"]["uri"].take()),
+            Some("notifications/resources/updated") => {
+                updates.push(said["params"]["uri"].take());
+                // Changes of a shared server are merged for a moment before they are sent.
+                pass_time(Duration::from_secs(1)).await;
+                gate.open();
+            }
             Some("notifications/elicitation/complete") => return updates,
             _ => {}
         }
@@ -187,7 +196,7 @@ async fn server_request_reaches_the_open_get_stream() {
             true => Some(asker.request("GET", &[]).await.1),
             false => None,
         };
-        let mut asking = begun(&mut asker, "ask", json!({ "wait": 500 })).await;
+        let mut asking = begun(&mut asker, "ask", json!({})).await;
         let question = match &mut standing {
             Some(standing) => message(standing).await,
             None => tokio::select! {
@@ -208,7 +217,9 @@ async fn server_request_without_a_stream_is_refused_at_once() {
     server["share"] = "per-client".into();
     let hosted = TestGateway::to(&json!({ "echoing": server })).await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    assert_eq!(text(&asker.call("ask_after", json!({ "wait": 300 })).await), "later");
+    let gate = Gate::new();
+    assert_eq!(text(&asker.call("ask_after", json!({ "wait": gate.path() })).await), "later");
+    gate.open();
     // A poll meanwhile would be a stream for the server request.
     answers.until_answered(1).await;
     until_said(&mut asker, "answers", "no stream").await;

@@ -1,10 +1,8 @@
 //! Misbehaving clients: in their messages, in reading, and in disconnecting. Other clients do not
 //! notice.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use trunkline_gateway::{GatewayOptions, Limits};
 
 use crate::support::client::{Era, TestClient, borrowed, text};
@@ -115,6 +113,8 @@ async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
     let headers = asker.headers();
     let mut channel = Channel::to(hosted.address).await.unwrap();
     assert!(channel.send(&Sent::post(&borrowed(&headers), call)).await.unwrap().is_stream());
+    // A call that is cancelled before its server has started does not reach it.
+    until_said(&mut asker, "hung", "spelt").await;
     let again = r#"{"jsonrpc":"2.0","id":"A\u0062","method":"ping"}"#;
     let (status, refused) = sent(&asker, again).await;
     assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32_600)), "{refused}");
@@ -202,14 +202,13 @@ async fn a_legacy_client_that_leaves_has_not_cancelled() {
             let session = leaving.session.clone();
             if token == "in-stream" {
                 assert!(leaving.begin(&written).await.unwrap().is_stream());
-                drop(leaving);
             } else {
-                let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
-                until_said(&mut other, "hung", token).await;
-                asking.abort();
+                let headers = borrowed(&written.headers);
+                leaving.channel.write(&Sent::post(&headers, &written.body)).await.unwrap();
             }
-            // Time for any effect of disconnecting.
-            sleep(Duration::from_millis(300)).await;
+            until_said(&mut other, "hung", token).await;
+            leaving.channel.leave().await;
+            // The server would receive the cancellation before this call.
             let cancelled = other.call("cancelled", json!({})).await;
             assert!(!text(&cancelled).contains(token), "{generation} {token}");
             let mut back = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
@@ -270,6 +269,8 @@ async fn calls_of_a_session_end_with_it() {
     let call = json!({ "name": "hang", "arguments": { "token": "over" } });
     let written = leaving.write("tools/call", call);
     assert!(leaving.begin(&written).await.unwrap().is_stream());
+    // A call that is cancelled before its server has started does not reach it.
+    until_said(&mut other, "hung", "over").await;
     assert_eq!(leaving.request("DELETE", &[]).await.0.status, 204);
     until_said(&mut other, "cancelled", "over").await;
     let end = async { while leaving.channel.event().await.unwrap().is_some() {} };

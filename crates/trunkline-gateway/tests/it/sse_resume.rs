@@ -1,14 +1,13 @@
 //! Broken streams are resumed where they broke, by their own client only.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::support::client::{Era, TestClient, text};
-use crate::support::echoing_server::echoing;
+use crate::support::echoing_server::{Gate, echoing};
 use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Event};
+use crate::support::server_requests::begun;
 use crate::support::wait::LONGEST;
 
 async fn hosted() -> TestGateway {
@@ -29,14 +28,15 @@ async fn message(channel: &mut Channel) -> (String, Value) {
     }
 }
 
-/// Starts a call with a delayed response, and disconnects after the priming event.
-async fn begin_and_leave(asker: &mut TestClient, token: &str) -> (u64, String) {
-    let arguments = json!({ "token": token, "wait": 1500 });
+/// Starts a call whose response waits for a gate, and disconnects after the priming event.
+async fn begin_and_leave(asker: &mut TestClient, token: &str, gate: &Gate) -> (u64, String) {
+    let arguments = json!({ "token": token, "wait": gate.path() });
     let written = asker.write("tools/call", json!({ "name": "echo", "arguments": arguments }));
     assert!(asker.begin(&written).await.unwrap().is_stream());
     let primer = next(&mut asker.channel).await.unwrap();
     assert_eq!(primer.message, None);
-    asker.channel = Channel::to(asker.address).await.unwrap();
+    let other = Channel::to(asker.address).await.unwrap();
+    std::mem::replace(&mut asker.channel, other).leave().await;
     (written.id, primer.id.expect("an id"))
 }
 
@@ -44,9 +44,11 @@ async fn begin_and_leave(asker: &mut TestClient, token: &str) -> (u64, String) {
 async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
     let hosted = hosted().await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let (id, last) = begin_and_leave(&mut asker, "later").await;
+    let gate = Gate::new();
+    let (id, last) = begin_and_leave(&mut asker, "later", &gate).await;
     let (head, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     assert!(head.is_stream(), "{head:?}");
+    gate.open();
     let (last, answer) = message(&mut channel).await;
     assert_eq!((&answer["id"], text(&answer)), (&json!(id), "later"));
     assert!(next(&mut channel).await.is_none(), "nothing comes after the answer");
@@ -62,9 +64,11 @@ async fn the_stream_of_a_call_is_taken_up_where_it_broke() {
 async fn response_during_the_break_is_replayed() {
     let hosted = hosted().await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let (_, last) = begin_and_leave(&mut asker, "meanwhile").await;
+    let gate = Gate::new();
+    let (_, last) = begin_and_leave(&mut asker, "meanwhile", &gate).await;
+    gate.open();
     // When this response arrives, that of the earlier call exists as well.
-    let call = json!({ "token": "after", "wait": 1600 });
+    let call = json!({ "token": "after", "wait": gate.path() });
     assert_eq!(text(&asker.call("echo", call).await), "after");
     let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     assert_eq!(text(&message(&mut channel).await.1), "meanwhile");
@@ -75,7 +79,8 @@ async fn response_during_the_break_is_replayed() {
 async fn broken_stream_is_resumed_only_by_its_principal() {
     let hosted = hosted().await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let (_, last) = begin_and_leave(&mut asker, "secret").await;
+    let gate = Gate::new();
+    let (_, last) = begin_and_leave(&mut asker, "secret", &gate).await;
     let other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     assert_eq!(other.request("GET", &[("Last-Event-ID", &last)]).await.0.status, 404);
     for invented in ["", "x", "1", "1-", "-1", "1-x", "99999999999999999999-1"] {
@@ -83,6 +88,7 @@ async fn broken_stream_is_resumed_only_by_its_principal() {
         assert_eq!(head.status, 400, "{invented:?}");
     }
     assert_eq!(other.request("GET", &[("Last-Event-ID", "77-0")]).await.0.status, 404);
+    gate.open();
     let (_, mut channel) = asker.request("GET", &[("Last-Event-ID", &last)]).await;
     assert_eq!(text(&message(&mut channel).await.1), "secret");
     hosted.end().await;
@@ -150,12 +156,16 @@ async fn resumed_stream_continues_after_the_last_event() {
     let hosted = hosted().await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
     let (_, mut first) = asker.request("GET", &[]).await;
-    asker.call("announce", json!({})).await;
-    let (_, told) = message(&mut first).await;
+    announce(&mut asker).await;
+    let (delivered, told) = message(&mut first).await;
     assert_eq!(told["method"], "notifications/tools/list_changed");
-    drop(first);
+    first.leave().await;
     let (_, mut second) = asker.request("GET", &[]).await;
-    assert!(timeout(Duration::from_millis(500), message(&mut second)).await.is_err());
+    // A repeated event would come before a new one.
+    announce(&mut asker).await;
+    let (next, told) = message(&mut second).await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_ne!(next, delivered);
     hosted.end().await;
 }
 
@@ -164,11 +174,17 @@ async fn resumed_stream_continues_after_the_last_event() {
 async fn retained_events_are_bounded() {
     let hosted = hosted().await;
     let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let (_, early) = begin_and_leave(&mut asker, "early").await;
+    let gate = Gate::new();
+    let (_, early) = begin_and_leave(&mut asker, "early", &gate).await;
+    gate.open();
     let token = "x".repeat(3 * 1024 * 1024);
     for _ in 0..2 {
-        let call = json!({ "token": token, "wait": 1500 });
-        assert_eq!(text(&asker.call("echo", call).await).len(), token.len());
+        // Only the events of a stream are kept.
+        let gate = Gate::new();
+        let call = json!({ "token": token, "wait": gate.path() });
+        let mut stream = begun(&mut asker, "echo", call).await;
+        gate.open();
+        assert_eq!(text(&message(&mut stream).await.1).len(), token.len());
     }
     let (head, _) = asker.request("GET", &[("Last-Event-ID", &early)]).await;
     assert_eq!(head.status, 404, "that stream is over and forgotten");

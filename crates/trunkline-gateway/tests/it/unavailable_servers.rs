@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use trunkline::config;
 use trunkline::connection::{HttpOptions, NoopHandler, OutgoingRequest, State};
 use trunkline::message::Raw;
@@ -17,13 +17,13 @@ use trunkline::principal::{Principal, Requester};
 use trunkline_testkit::peers;
 
 use crate::support::client::{Era, TestClient, borrowed, text};
-use crate::support::echoing_server::echoing;
+use crate::support::echoing_server::{Gate, echoing};
 use crate::support::gateway::{Folder, TestGateway, configuration, connecting_with};
 use crate::support::http_connection::Sent;
 use crate::support::http_server::Frank;
-use crate::support::server_requests::{go_on, state_of};
+use crate::support::server_requests::{go_on, message, state_of};
 use crate::support::subscription::Subscribed;
-use crate::support::wait::{LONGEST, until};
+use crate::support::wait::{LONGEST, passing_time, until};
 
 /// A remote server that can be stopped and restarted.
 struct Remote {
@@ -168,7 +168,8 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     let address = format!("127.0.0.1:{}", remote.port);
     let mut crowd = JoinSet::new();
     (0..40).for_each(|_| drop(crowd.spawn(TcpStream::connect(address.clone()))));
-    sleep(Duration::from_millis(200)).await;
+    // Those that the backlog has room for.
+    crowd.join_next().await.unwrap().unwrap().unwrap();
     let reaching = async {
         loop {
             let (words, retry) = failed(&mut asker, "lose").await;
@@ -323,17 +324,30 @@ async fn items_of_a_server_that_never_started_are_unavailable() {
 /// CON-15: a request that names a server waits for it, also by a URI.
 #[tokio::test]
 async fn a_read_waits_for_the_server_that_its_address_names() {
-    let mut slow = echoing("legacy");
-    slow["command"] = "sh".into();
-    let mut args =
-        vec![json!("-c"), json!("sleep 1; exec \"$@\""), json!("sh"), json!(peers::python())];
-    args.extend([json!("-I"), json!(peers::echoing_server()), json!("legacy"), json!("watched")]);
-    slow["args"] = args.into();
-    slow["timeouts"]["grace"] = "50ms".into();
     for era in [Era::Legacy, Era::Modern] {
+        let gate = Gate::new();
+        let script = "while [ ! -e \"$0\" ]; do sleep 0.02; done; exec \"$@\"";
+        let mut slow = echoing("legacy");
+        slow["command"] = "sh".into();
+        slow["args"] = json!([
+            "-c",
+            script,
+            gate.path(),
+            peers::python(),
+            "-I",
+            peers::echoing_server(),
+            "legacy",
+            "watched"
+        ]);
+        slow["timeouts"]["grace"] = "50ms".into();
         let hosted = TestGateway::to(&json!({ "slow": slow })).await;
         let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        let read = asker.ask("resources/read", json!({ "uri": "trunkline://slow/x://note" })).await;
+        let written = asker.write("resources/read", json!({ "uri": "trunkline://slow/x://note" }));
+        // A response becomes a stream when it takes longer than the grace period.
+        let head = passing_time(Duration::from_secs(1), asker.begin(&written)).await.unwrap();
+        assert!(head.is_stream(), "{head:?}");
+        gate.open();
+        let read = message(&mut asker.channel).await;
         assert_eq!(read["result"]["contents"][0]["text"], "what x://note says", "{read}");
         hosted.end().await;
     }

@@ -74,6 +74,11 @@ impl TestClient {
         Ok(asker)
     }
 
+    /// Uses a new connection: the gateway closes one that was idle for long.
+    pub(crate) async fn reconnect(&mut self) {
+        self.channel = Channel::to(self.address).await.unwrap();
+    }
+
     /// Opens a session, replacing the previous one.
     pub(crate) async fn open(&mut self) -> io::Result<()> {
         self.initialize().await?;
