@@ -13,7 +13,7 @@ use crate::support::echoing_server::{AnswerLog, Gate, echoing, until_said};
 use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::server_requests::{accepted, begun, message};
-use crate::support::tokens::{ANN, BOB, hosted, known_tokens};
+use crate::support::tokens::{ANN, BOB, gateway, known_tokens};
 use crate::support::wait::{LONGEST, pass_time};
 
 const CUSTOM: &str = "notifications/custom";
@@ -57,7 +57,7 @@ impl HangingCall {
 
 /// A gateway, Ann, and a call of Bob in flight.
 struct TwoClients {
-    hosted: TestGateway,
+    gateway: TestGateway,
     ann: TestClient,
     /// Bob's call.
     hanging: HangingCall,
@@ -67,19 +67,19 @@ struct TwoClients {
 /// A gateway with tokens, Ann, and a call of Bob in flight.
 async fn ann_while_bob_waits(era: Era) -> TwoClients {
     let answers = AnswerLog::new();
-    let hosted = hosted(&json!({ "echoing": answers.server() })).await;
-    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let bob = TestClient::with(era, hosted.address, &[BOB]).await.unwrap();
+    let gateway = gateway(&json!({ "echoing": answers.server() })).await;
+    let mut ann = TestClient::with(Era::Legacy, gateway.address, &[ANN]).await.unwrap();
+    let bob = TestClient::with(era, gateway.address, &[BOB]).await.unwrap();
     let hanging = HangingCall::start(bob);
     until_said(&mut ann, "hung", "bobs").await;
-    TwoClients { hosted, ann, hanging, answers }
+    TwoClients { gateway, ann, hanging, answers }
 }
 
 #[tokio::test]
 async fn notification_after_the_response_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
         for method in [CUSTOM, "notifications/message"] {
-            let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
+            let TwoClients { gateway, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
             let gate = Gate::new();
             let late = json!({ "method": method, "wait": gate.path() });
             assert_eq!(text(&ann.call("say", late).await), "said");
@@ -87,7 +87,7 @@ async fn notification_after_the_response_reaches_no_other_client() {
             // A ping follows the notification.
             answers.until_answered(1).await;
             hanging.assert_silent(method).await;
-            hosted.end().await;
+            gateway.end().await;
         }
     }
 }
@@ -95,7 +95,7 @@ async fn notification_after_the_response_reaches_no_other_client() {
 #[tokio::test]
 async fn server_request_after_the_response_is_refused() {
     for era in [Era::Legacy, Era::Modern] {
-        let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
+        let TwoClients { gateway, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
         let gate = Gate::new();
         assert_eq!(text(&ann.call("ask_after", json!({ "wait": gate.path() })).await), "later");
         gate.open();
@@ -103,7 +103,7 @@ async fn server_request_after_the_response_is_refused() {
         hanging.assert_silent("a question").await;
         until_said(&mut ann, "answers", "another client ended a moment ago").await;
         until_said(&mut ann, "answers", "per-client").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -111,7 +111,7 @@ async fn server_request_after_the_response_is_refused() {
 #[tokio::test]
 async fn server_request_of_a_cancelled_call_reaches_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
-        let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
+        let TwoClients { gateway, mut ann, hanging, answers } = ann_while_bob_waits(era).await;
         let gate = Gate::new();
         let asking = begun(&mut ann, "ask", json!({ "wait": gate.path() })).await;
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -123,7 +123,7 @@ async fn server_request_of_a_cancelled_call_reaches_no_other_client() {
         gate.open();
         answers.until_answered(1).await;
         hanging.assert_silent("a question").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -133,22 +133,22 @@ async fn server_request_of_a_timed_out_call_reaches_no_other_client() {
     let answers = AnswerLog::new();
     let mut server = answers.server();
     server["timeouts"]["call"] = "1m".into();
-    let hosted = hosted(&json!({ "echoing": server })).await;
-    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let gateway = gateway(&json!({ "echoing": server })).await;
+    let mut ann = TestClient::with(Era::Legacy, gateway.address, &[ANN]).await.unwrap();
     let gate = Gate::new();
     let mut asking = begun(&mut ann, "ask", json!({ "wait": gate.path(), "token": "anns" })).await;
     until_said(&mut ann, "hung", "anns").await;
     pass_time(Duration::from_secs(61)).await;
     let late = message(&mut asking).await;
     assert!(text(&late).contains("within 60s"), "{late}");
-    let bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let bob = TestClient::with(Era::Legacy, gateway.address, &[BOB]).await.unwrap();
     let hanging = HangingCall::start(bob);
     until_said(&mut ann, "hung", "bobs").await;
     pass_time(AFTER_GRACE).await;
     gate.open();
     answers.until_answered(1).await;
     hanging.assert_silent("a question").await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Two modern clients with the same capabilities, and a call of the second in flight.
@@ -160,13 +160,13 @@ async fn lookalikes(headers: &[(&str, &str)], paths: [&str; 2]) -> TwoClients {
     let config = trunkline::config::parse("test", written.to_string()).config;
     let tokens = if headers.is_empty() { Tokens::default() } else { known_tokens() };
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = TestGateway::start(config, options).await;
-    let asker = |path| TestClient::at((hosted.address, path), Era::Modern, headers);
-    let (mut ann, bob) = (asker(paths[0]).await.unwrap(), asker(paths[1]).await.unwrap());
+    let gateway = TestGateway::start(config, options).await;
+    let client = |path| TestClient::at((gateway.address, path), Era::Modern, headers);
+    let (mut ann, bob) = (client(paths[0]).await.unwrap(), client(paths[1]).await.unwrap());
     let hanging = HangingCall::start(bob);
     until_said(&mut ann, "hung", "bobs").await;
     pass_time(AFTER_GRACE).await;
-    TwoClients { hosted, ann, hanging, answers }
+    TwoClients { gateway, ann, hanging, answers }
 }
 
 /// Clients without sessions cannot be distinguished, so that each of their calls counts as another
@@ -179,14 +179,14 @@ async fn server_request_after_the_response_reaches_no_lookalike_client() {
         (&[ANN], one_address),
         (&[], ["/mcp/agents/one", "/mcp/agents/other"]),
     ] {
-        let TwoClients { hosted, mut ann, hanging, answers } = lookalikes(headers, paths).await;
+        let TwoClients { gateway, mut ann, hanging, answers } = lookalikes(headers, paths).await;
         let gate = Gate::new();
         assert_eq!(text(&ann.call("ask_after", json!({ "wait": gate.path() })).await), "later");
         gate.open();
         answers.until_answered(1).await;
         hanging.assert_silent("a question").await;
         until_said(&mut ann, "answers", "another client").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -194,11 +194,11 @@ async fn server_request_after_the_response_reaches_no_lookalike_client() {
 async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
     for headers in [&[][..], &[ANN]] {
         let clients = lookalikes(headers, ["/mcp", "/mcp"]).await;
-        let TwoClients { hosted, mut ann, hanging, answers } = clients;
+        let TwoClients { gateway, mut ann, hanging, answers } = clients;
         let gate = Gate::new();
         let arguments = json!({ "wait": gate.path(), "token": "anns" });
         let written = ann.write("tools/call", json!({ "name": "ask", "arguments": arguments }));
-        let mut leaving = TestClient::with(Era::Modern, hosted.address, headers).await.unwrap();
+        let mut leaving = TestClient::with(Era::Modern, gateway.address, headers).await.unwrap();
         let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
         until_said(&mut ann, "hung", "anns").await;
         asking.abort();
@@ -207,28 +207,28 @@ async fn server_request_of_a_cancelled_call_reaches_no_lookalike_client() {
         gate.open();
         answers.until_answered(1).await;
         hanging.assert_silent("a question").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 /// Log messages are less strict: clients with one token, or without any, belong to one user.
 #[tokio::test]
 async fn log_message_reaches_the_next_call_of_a_sessionless_client() {
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     for _ in 0..2 {
         let written =
-            asker.write("tools/call", json!({ "name": "say", "arguments": { "method": CUSTOM } }));
-        let (_, messages) = asker.exchange(&written).await.unwrap();
+            client.write("tools/call", json!({ "name": "say", "arguments": { "method": CUSTOM } }));
+        let (_, messages) = client.exchange(&written).await.unwrap();
         assert_eq!(messages[0]["method"], CUSTOM, "{messages:?}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A call that creates a task is not completed by its response. Its server requests name the task.
 #[tokio::test]
 async fn server_request_of_a_task_reaches_no_other_client() {
-    let TwoClients { hosted, mut ann, hanging, answers } = ann_while_bob_waits(Era::Legacy).await;
+    let TwoClients { gateway, mut ann, hanging, answers } = ann_while_bob_waits(Era::Legacy).await;
     let gate = Gate::new();
     let begun = ann.call("begin_task", json!({ "wait": gate.path() })).await;
     assert_eq!(begun["result"]["task"]["taskId"], "task-1", "{begun}");
@@ -237,13 +237,13 @@ async fn server_request_of_a_task_reaches_no_other_client() {
     answers.until_answered(1).await;
     hanging.assert_silent("a question").await;
     until_said(&mut ann, "answers", "it is about a task").await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A client receives requests about its own task in its only call, whatever other clients do.
 #[tokio::test]
 async fn server_request_of_a_task_reaches_its_client_beside_others() {
-    let TwoClients { hosted, mut ann, hanging: of_bob, answers: _answers } =
+    let TwoClients { gateway, mut ann, hanging: of_bob, answers: _answers } =
         ann_while_bob_waits(Era::Legacy).await;
     let gate = Gate::new();
     ann.call("begin_task", json!({ "wait": gate.path() })).await;
@@ -253,30 +253,30 @@ async fn server_request_of_a_task_reaches_its_client_beside_others() {
     ann.tell(&accepted(&question)).await.unwrap();
     until_said(&mut ann, "answers", "Ada").await;
     of_bob.assert_silent("a question").await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A server may send log messages and requests because of a custom notification.
 #[tokio::test]
 async fn messages_caused_by_a_notification_reach_no_other_client() {
     for era in [Era::Legacy, Era::Modern] {
-        let TwoClients { hosted, mut ann, hanging, answers } =
+        let TwoClients { gateway, mut ann, hanging, answers } =
             ann_while_bob_waits(Era::Legacy).await;
-        let teller = TestClient::with(era, hosted.address, &[ANN]).await.unwrap();
+        let teller = TestClient::with(era, gateway.address, &[ANN]).await.unwrap();
         pass_time(AFTER_GRACE).await;
         tell(&teller, "notifications/acme/import").await;
         answers.until_answered(1).await;
         hanging.assert_silent("a log line or a question").await;
         until_said(&mut ann, "answers", "another client").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 /// A single client receives requests and notifications, whatever happened before.
 #[tokio::test]
 async fn only_client_receives_every_message() {
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let mut standing = ann.request("GET", &[]).await.1;
     let gate = Gate::new();
     let said = ann.call("say", json!({ "method": CUSTOM, "wait": gate.path() })).await;
@@ -290,22 +290,22 @@ async fn only_client_receives_every_message() {
     let question = message(&mut hanging).await;
     ann.tell(&accepted(&question)).await.unwrap();
     until_said(&mut ann, "answers", "Ada").await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// After a while the server's requests reach the next client.
 #[tokio::test]
 async fn server_request_reaches_the_next_client_after_the_grace_period() {
-    let hosted = hosted(&json!({ "echoing": echoing("legacy") })).await;
-    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let gateway = gateway(&json!({ "echoing": echoing("legacy") })).await;
+    let mut ann = TestClient::with(Era::Legacy, gateway.address, &[ANN]).await.unwrap();
     assert_eq!(text(&ann.call("echo", json!({ "token": "early" })).await), "early");
     pass_time(AFTER_GRACE).await;
-    let mut bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let mut bob = TestClient::with(Era::Legacy, gateway.address, &[BOB]).await.unwrap();
     let mut asking = begun(&mut bob, "ask", json!({})).await;
     let question = message(&mut asking).await;
     bob.tell(&accepted(&question)).await.unwrap();
     assert_eq!(text(&message(&mut asking).await), "Ada");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A server that sends unattributed logs and server requests while it handles a subscription.
@@ -319,11 +319,11 @@ fn nosy(answers: &AnswerLog) -> Value {
 #[tokio::test]
 async fn server_request_about_a_subscription_reaches_no_other_client() {
     let answers = AnswerLog::new();
-    let hosted = hosted(&nosy(&answers)).await;
-    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
-    let mut modern_ann = TestClient::with(Era::Modern, hosted.address, &[ANN]).await.unwrap();
+    let gateway = gateway(&nosy(&answers)).await;
+    let mut ann = TestClient::with(Era::Legacy, gateway.address, &[ANN]).await.unwrap();
+    let mut modern_ann = TestClient::with(Era::Modern, gateway.address, &[ANN]).await.unwrap();
     ann.ask("resources/list", json!({})).await;
-    let bob = TestClient::with(Era::Legacy, hosted.address, &[BOB]).await.unwrap();
+    let bob = TestClient::with(Era::Legacy, gateway.address, &[BOB]).await.unwrap();
     let hanging = HangingCall::start(bob);
     until_said(&mut ann, "hung", "bobs").await;
     let note = json!({ "uri": "x://note" });
@@ -346,21 +346,21 @@ async fn server_request_about_a_subscription_reaches_no_other_client() {
     hanging.assert_silent("a question").await;
     until_said(&mut ann, "answers", "another client").await;
     assert!(!text(&ann.call("answers", json!({})).await).contains("Ada"));
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A single client receives messages about its subscription, as about a call.
 #[tokio::test]
 async fn only_client_receives_messages_about_its_subscription() {
     let answers = AnswerLog::new();
-    let hosted = hosted(&nosy(&answers)).await;
-    let mut ann = TestClient::with(Era::Legacy, hosted.address, &[ANN]).await.unwrap();
+    let gateway = gateway(&nosy(&answers)).await;
+    let mut ann = TestClient::with(Era::Legacy, gateway.address, &[ANN]).await.unwrap();
     ann.ask("resources/list", json!({})).await;
     let mut hanging = begun(&mut ann, "hang", json!({ "token": "own" })).await;
     let written = ann.write("resources/subscribe", json!({ "uri": "x://note" }));
     let headers = borrowed(&written.headers);
     let subscribe = Sent::post(&headers, &written.body);
-    let mut channel = Channel::to(hosted.address).await.unwrap();
+    let mut channel = Channel::to(gateway.address).await.unwrap();
     let answering = async {
         let line = message(&mut hanging).await;
         assert_eq!(line["params"]["data"], "about resources/subscribe", "{line}");
@@ -369,5 +369,5 @@ async fn only_client_receives_messages_about_its_subscription() {
     let (subscribed, ()) = tokio::join!(channel.messages(&subscribe), answering);
     let subscribed = &subscribed.unwrap().1[0];
     assert!(subscribed["result"].is_object(), "{subscribed}");
-    hosted.end().await;
+    gateway.end().await;
 }

@@ -39,9 +39,9 @@ impl Gate {
 }
 
 /// Waits until the list that a tool returns contains a token.
-pub(crate) async fn until_said(asker: &mut TestClient, tool: &str, token: &str) {
+pub(crate) async fn until_said(client: &mut TestClient, tool: &str, token: &str) {
     until(&format!("{tool} returns {token}"), async || {
-        text(&asker.call(tool, json!({})).await).contains(token).then_some(())
+        text(&client.call(tool, json!({})).await).contains(token).then_some(())
     })
     .await;
 }
