@@ -4,7 +4,7 @@
 
 Answers come out of order if calls say so. Tools: `echo TOKEN [WAIT]` says the token, after so many milliseconds;
 `hang TOKEN` never answers; `long TOKEN SIZE` says so many letters; `hung` says which calls of these two there were, and
-what was taken back; `cancelled` says which of the former were cancelled; `chatter COUNT SIZE` says a lot before it
+what was taken back, and which calls of `echo` wait for a file; `cancelled` says which of the former were cancelled; `chatter COUNT SIZE` says a lot before it
 answers; `announce` adds a tool and says that the list has changed; `ask [WAIT] [TOKEN]` asks the user for a name, after so
 many milliseconds, and says it, or why there is none; `ask_or_fail` asks, and fails with an error of its own; `ask_after
 WAIT` answers at once and asks then; `answers` says what came of that; `take_back WAIT [THEN]` asks, says after so many
@@ -18,7 +18,8 @@ With `watched` it has a resource `x://note` that can be subscribed to; with `dea
 of them is never answered. It logs a line and asks for a name about every notification that begins with
 `notifications/acme/`. With `watched nosy` it logs a line and asks for a name while it subscribes, unsubscribes or
 sets its level, without saying for which request. It appends a line to the file that the variable ANSWERED names for
-every answer to a question of its own.
+every answer to a question of its own, and for the answer to the `ping` that follows a notification of `say` that waited
+for a file. Every WAIT may be the path of a file instead of a number: then it lasts until there is such a file.
 """
 
 import heapq
@@ -40,17 +41,23 @@ CAPABILITIES = {"tools": {"listChanged": True}}
 if URIS:
     CAPABILITIES |= {"logging": {}, "resources": {"subscribe": True}}
 READ_ONLY = {"readOnlyHint": True}
+# How often it looks for a file that a message waits for, in seconds.
+FILE_INTERVAL = 0.01
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 # What is said later: when, a number that keeps the order, and the message.
 later = []
 numbers = itertools.count()
+# What is said once there is a file: its path, and the message.
+held = []
 hanging = {}
 hung = []
 cancelled = []
 # What was asked, and the call it was asked for, if there was one.
 asked = {}
 answers = []
+# Requests that are answered once a question is, by the number of the question.
+unanswered = {}
 # Calls that fail whatever is answered.
 failing = set()
 subscribed = []
@@ -81,7 +88,9 @@ def chatter(request):
 
 
 def send_after(wait, message):
-    """Says something after so many milliseconds."""
+    """Says something after so many milliseconds, or once there is a file at a path."""
+    if isinstance(wait, str):
+        return held.append((wait, message))
     heapq.heappush(later, (time.monotonic() + wait / 1000, next(numbers), message))
 
 
@@ -112,6 +121,7 @@ def call(request):
     arguments = request["params"].get("arguments", {})
     match request["params"]["name"]:
         case "echo" if "wait" in arguments:
+            hung.extend([arguments["token"]] if isinstance(arguments["wait"], str) else [])
             send_after(arguments["wait"], {"id": request["id"], "result": text(arguments["token"])})
         case "echo":
             return text(arguments["token"])
@@ -155,6 +165,8 @@ def call(request):
             said = {"method": arguments["method"], "params": {"said": arguments["method"]}}
             if "wait" in arguments:
                 send_after(arguments["wait"], said)
+                if isinstance(arguments["wait"], str):
+                    send_after(arguments["wait"], {"id": f"ping-{next(numbers)}", "method": "ping"})
             else:
                 send(**said)
             return text("said")
@@ -184,10 +196,9 @@ def record_answer(answer):
 
 
 def nosy(request):
-    """Logs and asks about a request without naming it, and answers it a little later."""
+    """Logs and asks about a request without naming it, and answers it once it has an answer itself."""
     send(method="notifications/message", params={"level": "error", "data": f"about {request['method']}"})
-    ask(None, 0)
-    send_after(500, {"id": request["id"], "result": {}})
+    unanswered[ask(None, 0)] = request["id"]
 
 
 def result_of(request):
@@ -241,12 +252,16 @@ def serve(message):
     elif message.get("method", "").startswith("notifications/acme/"):
         send(method="notifications/message", params={"level": "error", "data": f"about {message['method']}"})
         ask(None, 0)
+    elif "method" not in message and message["id"].startswith("ping-"):
+        record_answer("pong")
     elif "method" not in message:
         answer = message["error"]["message"] if "error" in message else message["result"].get("content", {}).get("name")
         about = asked.pop(message["id"])
         record_answer(answer)
         if about is None:
             answers.append(answer)
+            if message["id"] in unanswered:
+                send(id=unanswered.pop(message["id"]), result={})
         elif about in failing:
             send(id=about, error={"code": -32601, "message": "its own words", "data": {"ticket": 42}})
         else:
@@ -259,16 +274,25 @@ def serve(message):
             send(id=message["id"], **{"error" if "code" in result else "result": result})
 
 
-unread = b""
-while True:
+def send_waiting():
+    """Says what is due, and returns for how many seconds nothing else will be."""
     now = time.monotonic()
+    due = [it for it in held if os.path.exists(it[0])]
+    held[:] = [it for it in held if it not in due]
+    messages = [message for _, message in due]
     while later and later[0][0] <= now:
-        message = heapq.heappop(later)[2]
+        messages.append(heapq.heappop(later)[2])
+    for message in messages:
         send(**message)
         if message.get("method") == "notifications/cancelled":
             hung.append("taken back")
-    wait = later[0][0] - now if later else None
-    if select.select([0], [], [], wait)[0]:
+    waits = ([later[0][0] - now] if later else []) + ([FILE_INTERVAL] if held else [])
+    return min(waits, default=None)
+
+
+unread = b""
+while True:
+    if select.select([0], [], [], send_waiting())[0]:
         read = os.read(0, 1 << 16)
         if not read:
             break

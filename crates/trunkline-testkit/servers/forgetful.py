@@ -2,7 +2,8 @@
 
     python forgetful.py [PORT]
 
-It prints its port once it listens, or listens on the one that is given. Tools: `slow` takes a second and says how often it was called; `lose` is answered
+It prints its port once it listens, or listens on the one that is given. Tools: `slow` takes a second, or until `lose` has
+worked, and says how often it was called; `slow_calls`, which is not listed, says the same at once; `lose` is answered
 with 404 in the first session and works in others; `announce` says on its stream that the tools have changed, which they
 have then; `subscribed`, which is not listed, says in which sessions something was subscribed to. It has a
 resource, `x://note`.
@@ -12,11 +13,12 @@ import http.server
 import itertools
 import json
 import sys
-import time
+import threading
 
 sessions = itertools.count(1)
 names = ["announce", "lose", "slow"]
-slow_calls = itertools.count(1)
+slow_calls = []
+has_lost = threading.Event()
 subscribed = []
 
 
@@ -33,9 +35,15 @@ def result_of(request):
         case "tools/list":
             return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
         case "tools/call" if request["params"]["name"] == "slow":
-            count = next(slow_calls)
-            time.sleep(1)
+            slow_calls.append(request["id"])
+            count = len(slow_calls)
+            has_lost.wait(1)
             return text(f"call {count}")
+        case "tools/call" if request["params"]["name"] == "slow_calls":
+            return text(f"{len(slow_calls)}")
+        case "tools/call" if request["params"]["name"] == "lose":
+            has_lost.set()
+            return text("found")
         case "tools/call" if request["params"]["name"] == "subscribed":
             return text(" ".join(subscribed))
         case "tools/call":

@@ -12,7 +12,7 @@ those of prompts, `FOLDER/mismatched` that of a tool whose next call is refused 
 end at its start; `slow` makes it wait for a second first; `requesting` makes it ask in requests in either generation; `noisy` makes it announce a change with every list; `loner`
 makes it leave its group of processes and ignore every request to end; `telling` makes it refuse `initialize` with what
 its variable TOKEN holds; `polite` makes it write `FOLDER/saved` when it is told to end, after a word. Tools: `change NAME`, `die`, `ask`, `work`, `wait`, `started`. Not listed: `stall`
-asks and says nothing more, `deaf` makes it close its input, `tell` refuses with what its variable TOKEN holds.
+asks and says nothing more, `deaf` makes it close its input and write `FOLDER/deafened` then, `tell` refuses with what its variable TOKEN holds.
 """
 
 import json
@@ -116,6 +116,7 @@ def call(request):
             os._exit(3)
         case "deaf":
             os.close(0)
+            note("deafened", "x")
             time.sleep(1000)
         case "ask" | "stall":
             return ask(request)

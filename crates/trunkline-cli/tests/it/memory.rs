@@ -12,6 +12,7 @@ use trunkline_testkit::peers;
 
 use crate::support::gateway::{INITIALIZE, Serving, post};
 use crate::support::program::Folder;
+use crate::support::wait::LONGEST_START;
 
 /// Limit of the gateway's peak resident memory in KiB: the limit of a principal's requests (64
 /// MiB), twice, for copies; and as much again for the program and the allocator.
@@ -245,14 +246,17 @@ pub(crate) fn call_without_reading(url: &str, era: &Era<'_>, count: usize) -> Ve
     called.collect()
 }
 
-/// Reads from a stream until nothing arrives for a while.
-fn rest(stream: &mut TcpStream) -> String {
-    stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+/// Reads from a stream until it has sent some words.
+fn read_until(stream: &mut TcpStream, words: &str) {
+    stream.set_read_timeout(Some(LONGEST_START)).unwrap();
     let (mut text, mut chunk) = (Vec::new(), [0; 65_536]);
-    while let Ok(count @ 1..) = stream.read(&mut chunk) {
+    while !text.windows(words.len()).any(|it| it == words.as_bytes()) {
+        let read = stream.read(&mut chunk);
+        let Ok(count @ 1..) = read else {
+            panic!("{read:?} before `{words}`: {:.1000}", String::from_utf8_lossy(&text));
+        };
         text.extend_from_slice(&chunk[..count]);
     }
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[test]
@@ -269,8 +273,7 @@ fn unread_responses_are_kept_within_bounds() {
         let reader = session_of(&post(serving.url(), &[], INITIALIZE).1);
         let answer = ask(serving.url(), &reader, &tool_call());
         assert!(answer.len() > 4_900_000, "another client is not hurt: {answer:.1000}");
-        let last = rest(unread.last_mut().unwrap());
-        assert!(last.contains("was carried out, but its answer of"), "{last:.1000}");
+        read_until(unread.last_mut().unwrap(), "was carried out, but its answer of");
         assert_within_bounds(&serving);
     }
 }

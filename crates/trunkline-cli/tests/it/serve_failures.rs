@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::Stdio;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -188,8 +187,8 @@ fn accept_failure_and_recovery_are_reported_once() {
     let connect = || TcpStream::connect(place).unwrap();
     let crowd: Vec<_> = (0..40).map(|_| connect()).collect();
     serving.wait_for("warning: no connection can be accepted: Too many open files");
-    // Time for a few attempts.
-    thread::sleep(Duration::from_millis(2500));
+    let has_tried_again = || serving.messages().matches("accept failed").count() >= 3;
+    wait_until("it is tried again", LONGEST_START, has_tried_again);
     assert_eq!(serving.messages().matches("accepted").count(), 1, "{}", serving.messages());
     drop(crowd);
     serving.wait_for("connections are accepted again\n");

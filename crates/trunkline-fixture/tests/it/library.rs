@@ -158,7 +158,6 @@ async fn watch(server: &Value) {
             {}
         };
         tokio::time::timeout(Duration::from_secs(60), updated).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     drop(watching);
     assert_eq!(connection.status().noise, 0);

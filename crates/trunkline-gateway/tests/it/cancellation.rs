@@ -15,14 +15,14 @@ use crate::support::stdio_client::{self, StdioTestClient};
 async fn subscriptions_of_a_session_end_with_it() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
-    let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let subscribed = asker.ask("resources/subscribe", json!({ "uri": "here:one" })).await;
+    let gateway = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let subscribed = client.ask("resources/subscribe", json!({ "uri": "here:one" })).await;
     assert!(subscribed["result"].is_object(), "{subscribed}");
-    assert_eq!(text(&asker.call("watched", json!({})).await), "here:one");
-    assert_eq!(asker.request("DELETE", &[]).await.0.status, 204);
+    assert_eq!(text(&client.call("watched", json!({})).await), "here:one");
+    assert_eq!(client.request("DELETE", &[]).await.0.status, 204);
     assert_eq!(heard(&folder, "resources/unsubscribe").await["params"]["uri"], "here:one");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// The last request counts, even while the first one is pending.
@@ -31,25 +31,25 @@ async fn unsubscribe_during_a_pending_subscribe_wins() {
     let folder = Folder::new();
     folder.write("resources", "here:one\n");
     folder.write("held", "");
-    let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let written = asker.write("resources/subscribe", json!({ "uri": "here:one" }));
+    let gateway = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let written = client.write("resources/subscribe", json!({ "uri": "here:one" }));
     let headers = borrowed(&written.headers);
     let subscribing = async {
-        let mut channel = Channel::to(hosted.address).await.unwrap();
+        let mut channel = Channel::to(gateway.address).await.unwrap();
         channel.messages(&Sent::post(&headers, &written.body)).await.unwrap().1
     };
     let unsubscribing = async {
         heard(&folder, "resources/subscribe").await;
-        let answer = asker.ask("resources/unsubscribe", json!({ "uri": "here:one" })).await;
+        let answer = client.ask("resources/unsubscribe", json!({ "uri": "here:one" })).await;
         assert!(answer["result"].is_object(), "{answer}");
         fs::remove_file(folder.path().join("held")).unwrap();
     };
     let (answers, ()) = tokio::join!(subscribing, unsubscribing);
     assert!(answers[0]["result"].is_object(), "{answers:?}");
     assert_eq!(heard(&folder, "resources/unsubscribe").await["params"]["uri"], "here:one");
-    assert_eq!(text(&asker.call("watched", json!({})).await), "");
-    hosted.end().await;
+    assert_eq!(text(&client.call("watched", json!({})).await), "");
+    gateway.end().await;
 }
 
 /// The text of a cancellation with these parameters.
@@ -65,19 +65,19 @@ async fn cancellation_reason_of_a_session_reaches_the_server() {
         (r#""requestId":1,"reason":"bored""#, r#""reason":"the response is not needed"#),
     ] {
         let folder = Folder::new();
-        let hosted = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
-        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-        let written = asker.write("tools/call", json!({ "name": "wait", "arguments": {} }));
-        assert!(asker.begin(&written).await.unwrap().is_stream());
+        let gateway = TestGateway::to(&json!({ "announcing": announcing(&folder) })).await;
+        let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+        let written = client.write("tools/call", json!({ "name": "wait", "arguments": {} }));
+        assert!(client.begin(&written).await.unwrap().is_stream());
         // A call that is cancelled before its server has started does not reach it.
         heard(&folder, "tools/call").await;
         let body = cancellation(&format!(r#"{{{words},"requestId":{}}}"#, written.id));
-        let mut channel = Channel::to(hosted.address).await.unwrap();
-        let headers = asker.headers();
+        let mut channel = Channel::to(gateway.address).await.unwrap();
+        let headers = client.headers();
         let headers = borrowed(&headers);
         assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
         assert_heard_cancelled(&folder, expected).await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -85,13 +85,13 @@ async fn cancellation_reason_of_a_session_reaches_the_server() {
 async fn cancellation_reason_over_stdio_reaches_the_server() {
     for is_modern in [false, true] {
         let folder = Folder::new();
-        let mut piped = StdioTestClient::to(&json!({ "announcing": announcing(&folder) })).await;
-        piped.open().await;
-        piped.write(&stdio_client::call(is_modern, "waiting", "wait", &json!({}))).await;
+        let mut client = StdioTestClient::to(&json!({ "announcing": announcing(&folder) })).await;
+        client.open().await;
+        client.write(&stdio_client::call(is_modern, "waiting", "wait", &json!({}))).await;
         heard(&folder, "tools/call").await;
-        piped.write(&cancellation(r#"{"reason":"bored","requestId":"waiting","x":1}"#)).await;
+        client.write(&cancellation(r#"{"reason":"bored","requestId":"waiting","x":1}"#)).await;
         assert_heard_cancelled(&folder, r#""reason":"bored","requestId":"#).await;
-        piped.end().await;
+        client.end().await;
     }
 }
 

@@ -27,13 +27,13 @@ fn define(folder: &Folder, tool: &str) {
 }
 
 /// Makes a server announce that its tools have changed, and waits until the change is known.
-async fn announce(hosted: &TestGateway, folder: &Folder, tool: &str) {
+async fn announce(gateway: &TestGateway, folder: &Folder, tool: &str) {
     define(folder, tool);
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     folder.write("ping.before", &told.to_string());
-    let connection = hosted.host.servers().get("only").unwrap();
+    let connection = gateway.host.servers().get("only").unwrap();
     connection.request("ping", None).await.unwrap();
-    let mut catalog = hosted.host.watch_catalog();
+    let mut catalog = gateway.host.watch_catalog();
     let is_known = |catalog: &Arc<Catalog>| {
         let listed = catalog.get(ItemKind::Tool, "only_t");
         listed.is_some_and(|it| it.definition().text() == tool)
@@ -47,8 +47,8 @@ fn assert_changed(answer: &Value) {
     assert!(message.contains("is not what was shown any more; look again"), "{message}");
 }
 
-async fn lists(asker: &mut TestClient) -> Value {
-    let answer = asker.ask("tools/list", json!({})).await;
+async fn lists(client: &mut TestClient) -> Value {
+    let answer = client.ask("tools/list", json!({})).await;
     answer["result"]["tools"][0]["description"].clone()
 }
 
@@ -58,28 +58,28 @@ async fn changed_tool_is_not_called_before_it_is_listed_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = Folder::new();
         define(&folder, GOOD);
-        let hosted = TestGateway::to(&json!({ "only": canned(&folder, "legacy") })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        assert_eq!(lists(&mut asker).await, "[only] good");
-        announce(&hosted, &folder, REORDERED).await;
-        text(&asker.call("only_t", json!({})).await);
+        let gateway = TestGateway::to(&json!({ "only": canned(&folder, "legacy") })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        assert_eq!(lists(&mut client).await, "[only] good");
+        announce(&gateway, &folder, REORDERED).await;
+        text(&client.call("only_t", json!({})).await);
         let calls = heard_of(&folder, "tools/call").len();
-        announce(&hosted, &folder, EVIL).await;
+        announce(&gateway, &folder, EVIL).await;
         // The same client, whatever capabilities it declares with its next request.
-        asker.capabilities = json!({});
+        client.capabilities = json!({});
         for _ in 0..3 {
-            assert_changed(&asker.call("only_t", json!({})).await);
+            assert_changed(&client.call("only_t", json!({})).await);
         }
         assert_eq!(heard_of(&folder, "tools/call").len(), calls);
         // A client that has not listed the tools may call it.
-        let mut other = TestClient::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, gateway.address).await.unwrap();
         let who = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         let call = json!({ "name": "only_t", "arguments": {}, "_meta": who });
         text(&other.ask("tools/call", call.clone()).await);
-        assert_changed(&asker.call("only_t", json!({})).await);
-        assert_eq!(lists(&mut asker).await, "[only] evil");
-        text(&asker.call("only_t", json!({})).await);
-        hosted.end().await;
+        assert_changed(&client.call("only_t", json!({})).await);
+        assert_eq!(lists(&mut client).await, "[only] evil");
+        text(&client.call("only_t", json!({})).await);
+        gateway.end().await;
     }
 }
 
@@ -92,25 +92,25 @@ async fn tool_changed_by_a_restart_is_not_called_before_it_is_listed_again() {
         define(&folder, GOOD);
         let mut server = canned(&folder, "legacy");
         server["restart"] = json!({ "policy": "on-failure", "delay": "10ms" });
-        let hosted = TestGateway::to(&json!({ "only": server })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        assert_eq!(lists(&mut asker).await, "[only] good");
+        let gateway = TestGateway::to(&json!({ "only": server })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        assert_eq!(lists(&mut client).await, "[only] good");
         define(&folder, EVIL);
-        let process = hosted.host.servers().get("only").unwrap().status().process_id.unwrap();
+        let process = gateway.host.servers().get("only").unwrap().status().process_id.unwrap();
         let killed = Command::new("kill").args(["-s", "KILL", &process.to_string()]).status();
         assert!(killed.unwrap().success());
         for _ in 0..3 {
             // Until the gateway has noticed that the server ended and has restarted.
             let answer = until("the server has restarted", async || {
-                let answer = asker.call("only_t", json!({})).await;
+                let answer = client.call("only_t", json!({})).await;
                 (answer["result"]["isError"] != true).then_some(answer)
             });
             assert_changed(&answer.await);
         }
         assert!(heard_of(&folder, "tools/call").is_empty());
-        assert_eq!(lists(&mut asker).await, "[only] evil");
-        text(&asker.call("only_t", json!({})).await);
-        hosted.end().await;
+        assert_eq!(lists(&mut client).await, "[only] evil");
+        text(&client.call("only_t", json!({})).await);
+        gateway.end().await;
     }
 }
 
@@ -119,25 +119,25 @@ async fn the_client_of_a_pair_of_streams_calls_nothing_that_has_changed() {
     for is_modern in [false, true] {
         let folder = Folder::new();
         define(&folder, GOOD);
-        let mut piped = StdioTestClient::to(&json!({ "only": canned(&folder, "legacy") })).await;
+        let mut client = StdioTestClient::to(&json!({ "only": canned(&folder, "legacy") })).await;
         let request = |method: &str, params: Value| match is_modern {
             true => modern(crate::support::demo_server::MODERN, method, params),
             false => legacy(method, &params),
         };
         if !is_modern {
-            piped.open().await;
+            client.open().await;
         }
         let list = request("tools/list", json!({}));
         let call = request("tools/call", json!({ "name": "only_t", "arguments": {} }));
-        piped.write(&list).await;
-        assert_eq!(piped.read().await["result"]["tools"][0]["description"], "[only] good");
-        announce(&piped.hosted, &folder, EVIL).await;
-        piped.write(&call).await;
-        assert_changed(&piped.read().await);
-        piped.write(&list).await;
-        assert_eq!(piped.read().await["result"]["tools"][0]["description"], "[only] evil");
-        piped.write(&call).await;
-        text(&piped.read().await);
-        piped.end().await;
+        client.write(&list).await;
+        assert_eq!(client.read().await["result"]["tools"][0]["description"], "[only] good");
+        announce(&client.gateway, &folder, EVIL).await;
+        client.write(&call).await;
+        assert_changed(&client.read().await);
+        client.write(&list).await;
+        assert_eq!(client.read().await["result"]["tools"][0]["description"], "[only] evil");
+        client.write(&call).await;
+        text(&client.read().await);
+        client.end().await;
     }
 }

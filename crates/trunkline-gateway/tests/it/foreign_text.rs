@@ -44,36 +44,36 @@ fn is_refusal(answer: &Value) -> bool {
 
 #[tokio::test]
 async fn requests_with_names_of_any_characters_are_answered_over_http() {
-    let hosted = TestGateway::to(&servers().await).await;
-    let mut client = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = TestGateway::to(&servers().await).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     for name in names() {
         for (method, params) in requests(&name) {
             let answer = client.ask(method, params).await;
             assert!(is_refusal(&answer), "{method} {name}: {answer}");
         }
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn requests_with_names_of_any_characters_are_answered_over_a_stream() {
-    let mut piped = StdioTestClient::to(&servers().await).await;
-    piped.open().await;
+    let mut client = StdioTestClient::to(&servers().await).await;
+    client.open().await;
     for name in names() {
         for (method, params) in requests(&name) {
-            piped.write(&legacy(method, &params)).await;
-            let answer = piped.read().await;
+            client.write(&legacy(method, &params)).await;
+            let answer = client.read().await;
             assert!(is_refusal(&answer), "{method} {name}: {answer}");
         }
     }
-    piped.end().await;
+    client.end().await;
 }
 
 /// No item has so long a name: it is refused before any work is done on it, and not quoted.
 #[tokio::test]
 async fn names_and_addresses_of_megabytes_are_refused_unread() {
-    let hosted = TestGateway::to(&servers().await).await;
-    let mut client = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = TestGateway::to(&servers().await).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let long = format!("x://{}", "%25".repeat(512 * 1024));
     let subscription = ("resources/subscribe", json!({ "uri": long }));
     for (method, params) in requests(&long).into_iter().chain([subscription]) {
@@ -82,5 +82,5 @@ async fn names_and_addresses_of_megabytes_are_refused_unread() {
         let text = answer.to_string();
         assert!(text.len() < 1024 && text.contains("is longer than 16384 bytes"), "{method}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }

@@ -1,10 +1,8 @@
 //! Misbehaving clients: in their messages, in reading, and in disconnecting. Other clients do not
 //! notice.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use trunkline_gateway::{GatewayOptions, Limits};
 
 use crate::support::client::{Era, TestClient, borrowed, text};
@@ -14,12 +12,12 @@ use crate::support::gateway::TestGateway;
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::wait::LONGEST;
 
-async fn hosted(generation: &str) -> TestGateway {
+async fn gateway(generation: &str) -> TestGateway {
     TestGateway::to(&json!({ "echoing": echoing(generation) })).await
 }
 
-async fn status_of(hosted: &TestGateway, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
-    let mut channel = Channel::to(hosted.address).await.unwrap();
+async fn status_of(gateway: &TestGateway, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    let mut channel = Channel::to(gateway.address).await.unwrap();
     let sent = Sent::post(headers, body);
     let answered = timeout(LONGEST, channel.messages(&sent)).await;
     let (head, messages) = answered.expect("an answer in time").unwrap();
@@ -33,52 +31,52 @@ async fn invalid_body_is_rejected_without_side_effects() {
         limits: Limits { message_bytes: 1024 * 1024, ..Limits::default() },
         ..GatewayOptions::default()
     };
-    let hosted = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
+    let gateway = TestGateway::with(&json!({ "echoing": echoing("legacy") }), options).await;
     let list = legacy("tools/list", &json!({}));
     let huge = legacy("ping", &json!({ "text": "x".repeat(2 * 1024 * 1024) }));
-    assert_eq!(status_of(&hosted, &[], &huge).await, (413, json!(-32_600)));
-    assert_eq!(status_of(&hosted, &[], "{").await, (400, json!(-32_700)));
+    assert_eq!(status_of(&gateway, &[], &huge).await, (413, json!(-32_600)));
+    assert_eq!(status_of(&gateway, &[], "{").await, (400, json!(-32_700)));
     for batch in ["[]".to_owned(), format!("[{list}]"), format!("[{list},{list}]")] {
-        assert_eq!(status_of(&hosted, &[], &batch).await, (400, json!(-32_600)), "{batch}");
+        assert_eq!(status_of(&gateway, &[], &batch).await, (400, json!(-32_600)), "{batch}");
     }
     for kind in ["text/plain", "application/jsonp", ""] {
         let headers = [("Content-Type", kind)];
-        assert_eq!(status_of(&hosted, &headers, &list).await, (415, Value::Null), "{kind}");
+        assert_eq!(status_of(&gateway, &headers, &list).await, (415, Value::Null), "{kind}");
     }
     let kind = [("Content-Type", "Application/JSON; charset=utf-8")];
-    assert_eq!(status_of(&hosted, &kind, &legacy("initialize", &json!({}))).await.0, 200);
-    hosted.end().await;
+    assert_eq!(status_of(&gateway, &kind, &legacy("initialize", &json!({}))).await.0, 200);
+    gateway.end().await;
 }
 
 /// A stack overflow would end the whole process.
 #[tokio::test]
 async fn values_as_deep_as_a_message_allows_do_no_harm() {
-    let hosted = hosted("legacy").await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let headers = asker.headers();
+    let gateway = gateway("legacy").await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let headers = client.headers();
     let headers = borrowed(&headers);
     for depth in [100, 10_000, 1_000_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(status_of(&hosted, &[], &deep).await.0, 400, "{depth}");
+        assert_eq!(status_of(&gateway, &[], &deep).await.0, 400, "{depth}");
         // The server itself need not be able to parse it: it has no recipient.
         for (method, subject) in [("tools/call", r#""name":"none""#), ("ping", r#""x":1"#)] {
             let params = format!(r#"{{{subject},"arguments":{{"x":{deep}}},"_meta":{deep}}}"#);
             let request =
                 format!(r#"{{"jsonrpc":"2.0","id":"deep","method":"{method}","params":{params}}}"#);
-            let (status, _) = status_of(&hosted, &headers, &request).await;
+            let (status, _) = status_of(&gateway, &headers, &request).await;
             assert!([200, 400].contains(&status), "{depth} {method} {status}");
         }
-        assert_eq!(text(&asker.call("echo", json!({ "token": "flat" })).await), "flat", "{depth}");
+        assert_eq!(text(&client.call("echo", json!({ "token": "flat" })).await), "flat", "{depth}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn other_names_and_other_pages_are_refused_each_by_itself() {
-    let hosted = hosted("legacy").await;
+    let gateway = gateway("legacy").await;
     let body = modern(MODERN, "server/discover", json!({}));
     let said = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "server/discover")];
-    let local = hosted.address.to_string();
+    let local = gateway.address.to_string();
     for (host, origin, status) in [
         (&*local, None, 200),
         (&*local, Some("http://localhost:3000"), 200),
@@ -90,17 +88,17 @@ async fn other_names_and_other_pages_are_refused_each_by_itself() {
         let mut headers = said.to_vec();
         headers.push(("Host", host));
         headers.extend(origin.map(|origin| ("Origin", origin)));
-        let got = status_of(&hosted, &headers, &body).await.0;
+        let got = status_of(&gateway, &headers, &body).await.0;
         assert_eq!(got, status, "{host} {origin:?}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Sends a message verbatim, in a session.
-async fn sent(asker: &TestClient, body: &str) -> (u16, Value) {
-    let headers = asker.headers();
+async fn sent(client: &TestClient, body: &str) -> (u16, Value) {
+    let headers = client.headers();
     let headers = borrowed(&headers);
-    let mut channel = Channel::to(asker.address).await.unwrap();
+    let mut channel = Channel::to(client.address).await.unwrap();
     let (head, mut messages) = channel.messages(&Sent::post(&headers, body)).await.unwrap();
     (head.status, messages.pop().unwrap_or_default())
 }
@@ -108,59 +106,61 @@ async fn sent(asker: &TestClient, body: &str) -> (u16, Value) {
 /// The same string is the same ID, with any escapes.
 #[tokio::test]
 async fn a_request_is_cancelled_by_its_id_in_another_spelling() {
-    let hosted = hosted("legacy").await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = gateway("legacy").await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let call = r#"{"jsonrpc":"2.0","id":"Ab","method":"tools/call",
         "params":{"name":"hang","arguments":{"token":"spelt"}}}"#;
-    let headers = asker.headers();
-    let mut channel = Channel::to(hosted.address).await.unwrap();
+    let headers = client.headers();
+    let mut channel = Channel::to(gateway.address).await.unwrap();
     assert!(channel.send(&Sent::post(&borrowed(&headers), call)).await.unwrap().is_stream());
+    // A call that is cancelled before its server has started does not reach it.
+    until_said(&mut client, "hung", "spelt").await;
     let again = r#"{"jsonrpc":"2.0","id":"A\u0062","method":"ping"}"#;
-    let (status, refused) = sent(&asker, again).await;
+    let (status, refused) = sent(&client, again).await;
     assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32_600)), "{refused}");
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled",
         "params":{"requestId":"\u0041b"}}"#;
-    assert_eq!(sent(&asker, cancel).await.0, 202);
-    until_said(&mut asker, "cancelled", "spelt").await;
-    hosted.end().await;
+    assert_eq!(sent(&client, cancel).await.0, 202);
+    until_said(&mut client, "cancelled", "spelt").await;
+    gateway.end().await;
 }
 
 /// Invalid parameters are not an unknown resource.
 #[tokio::test]
 async fn duplicate_uri_is_an_invalid_parameter() {
-    let hosted = hosted("legacy").await;
-    let asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = gateway("legacy").await;
+    let client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     for (params, code) in
         [(r#"{"uri":"x://a","uri":"x://b"}"#, -32_602), (r#"{"uri":"x://a"}"#, -32_002)]
     {
         let read =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{params}}}"#);
-        let (_, answer) = sent(&asker, &read).await;
+        let (_, answer) = sent(&client, &read).await;
         assert_eq!(answer["error"]["code"], code, "{answer}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time_in_a_session() {
-    let hosted = hosted("legacy").await;
-    let mut first = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = gateway("legacy").await;
+    let mut first = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "first" } });
     let written = first.write("tools/call", call);
     assert!(first.begin(&written).await.unwrap().is_stream());
-    let mut channel = Channel::to(hosted.address).await.unwrap();
+    let mut channel = Channel::to(gateway.address).await.unwrap();
     let headers = borrowed(&written.headers);
     let again = channel.messages(&Sent::post(&headers, &written.body)).await.unwrap();
     assert_eq!((again.0.status, &again.1[0]["error"]["code"]), (400, &json!(-32_600)));
     assert_eq!(again.1[0]["id"], written.id);
     // The same ID is independent in another session, and without one.
     for era in [Era::Legacy, Era::Modern] {
-        let mut other = TestClient::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, gateway.address).await.unwrap();
         assert_eq!(text(&other.call("echo", json!({ "token": "mine" })).await), "mine");
     }
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": written.id } });
-    first.channel = Channel::to(hosted.address).await.unwrap();
+    first.channel = Channel::to(gateway.address).await.unwrap();
     first.tell(&cancel).await.unwrap();
     until_said(&mut first, "cancelled", "first").await;
     // Once the request is finished, the ID is free.
@@ -169,23 +169,23 @@ async fn an_id_is_used_once_at_a_time_in_a_session() {
     let body = written.body.replace("hang", "echo");
     let asked = timeout(LONGEST, channel.messages(&Sent::post(&headers, &body))).await.unwrap();
     assert_eq!(text(&asked.unwrap().1[0]), "first");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Disconnecting is how a modern client cancels.
 #[tokio::test]
 async fn a_modern_client_that_leaves_has_cancelled() {
     for generation in ["legacy", "modern"] {
-        let hosted = hosted(generation).await;
-        let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-        let mut leaving = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+        let gateway = gateway(generation).await;
+        let mut other = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+        let mut leaving = TestClient::new(Era::Modern, gateway.address).await.unwrap();
         let call = json!({ "name": "hang", "arguments": { "token": "left" } });
         let written = leaving.write("tools/call", call);
         let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
         until_said(&mut other, "hung", "left").await;
         asking.abort();
         until_said(&mut other, "cancelled", "left").await;
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -193,33 +193,32 @@ async fn a_modern_client_that_leaves_has_cancelled() {
 #[tokio::test]
 async fn a_legacy_client_that_leaves_has_not_cancelled() {
     for generation in ["legacy", "modern"] {
-        let hosted = hosted(generation).await;
-        let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+        let gateway = gateway(generation).await;
+        let mut other = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
         for token in ["before-stream", "in-stream"] {
-            let mut leaving = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+            let mut leaving = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
             let call = json!({ "name": "hang", "arguments": { "token": token } });
             let written = leaving.write("tools/call", call);
             let session = leaving.session.clone();
             if token == "in-stream" {
                 assert!(leaving.begin(&written).await.unwrap().is_stream());
-                drop(leaving);
             } else {
-                let asking = tokio::spawn(async move { leaving.exchange(&written).await.is_ok() });
-                until_said(&mut other, "hung", token).await;
-                asking.abort();
+                let headers = borrowed(&written.headers);
+                leaving.channel.write(&Sent::post(&headers, &written.body)).await.unwrap();
             }
-            // Time for any effect of disconnecting.
-            sleep(Duration::from_millis(300)).await;
+            until_said(&mut other, "hung", token).await;
+            leaving.channel.leave().await;
+            // The server would receive the cancellation before this call.
             let cancelled = other.call("cancelled", json!({})).await;
             assert!(!text(&cancelled).contains(token), "{generation} {token}");
-            let mut back = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+            let mut back = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
             back.session = session;
             let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
                 "params": { "requestId": 2 } });
             back.tell(&cancel).await.unwrap();
             until_said(&mut other, "cancelled", token).await;
         }
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -232,8 +231,8 @@ async fn client_that_does_not_read_blocks_no_other_client() {
         ("modern", Era::Legacy),
         ("modern", Era::Modern),
     ] {
-        let hosted = hosted(generation).await;
-        let mut slow = TestClient::new(era, hosted.address).await.unwrap();
+        let gateway = gateway(generation).await;
+        let mut slow = TestClient::new(era, gateway.address).await.unwrap();
         // More than all buffers between a server and its client hold.
         let arguments = json!({ "count": 2000, "size": 10_000 });
         let call = json!({ "name": "chatter", "arguments": arguments,
@@ -241,7 +240,7 @@ async fn client_that_does_not_read_blocks_no_other_client() {
         let written = slow.write("tools/call", call);
         assert!(slow.begin(&written).await.unwrap().is_stream(), "{generation} {era:?}");
         for era in [Era::Legacy, Era::Modern] {
-            let mut other = TestClient::new(era, hosted.address).await.unwrap();
+            let mut other = TestClient::new(era, gateway.address).await.unwrap();
             for _ in 0..3 {
                 let asked = timeout(LONGEST, other.call("echo", json!({ "token": "on" }))).await;
                 assert_eq!(text(&asked.expect("an answer in time")), "on");
@@ -257,22 +256,24 @@ async fn client_that_does_not_read_blocks_no_other_client() {
             }
         };
         assert_eq!(text(&timeout(LONGEST, answer).await.expect("an answer in time")), "done");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 /// The responses of a closed session could not be retrieved.
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
-    let hosted = hosted("legacy").await;
-    let mut other = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let mut leaving = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway = gateway("legacy").await;
+    let mut other = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let mut leaving = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let call = json!({ "name": "hang", "arguments": { "token": "over" } });
     let written = leaving.write("tools/call", call);
     assert!(leaving.begin(&written).await.unwrap().is_stream());
+    // A call that is cancelled before its server has started does not reach it.
+    until_said(&mut other, "hung", "over").await;
     assert_eq!(leaving.request("DELETE", &[]).await.0.status, 204);
     until_said(&mut other, "cancelled", "over").await;
     let end = async { while leaving.channel.event().await.unwrap().is_some() {} };
     timeout(LONGEST, end).await.expect("its stream ends");
-    hosted.end().await;
+    gateway.end().await;
 }

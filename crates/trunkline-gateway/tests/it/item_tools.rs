@@ -68,7 +68,7 @@ fn config(folder: &Folder, more: &Value) -> config::Config {
     loaded.config
 }
 
-async fn hosted(folder: &Folder, more: Value) -> TestGateway {
+async fn gateway(folder: &Folder, more: Value) -> TestGateway {
     TestGateway::of(config(folder, &more)).await
 }
 
@@ -76,8 +76,8 @@ fn both() -> Value {
     json!({ "resourcesAsTools": true, "promptsAsTools": true })
 }
 
-async fn names(asker: &mut TestClient) -> Vec<String> {
-    let listed = asker.ask("tools/list", json!({})).await;
+async fn names(client: &mut TestClient) -> Vec<String> {
+    let listed = client.ask("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -86,25 +86,25 @@ async fn names(asker: &mut TestClient) -> Vec<String> {
 async fn resources_and_prompts_are_listed_and_read_with_tools_in_both_eras() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = library();
-        let hosted = hosted(&folder, both()).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let gateway = gateway(&folder, both()).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
         let expected = [&RESOURCE_TOOLS[..], &PROMPT_TOOLS[..], &["lib_find"]].concat();
-        assert_eq!(names(&mut asker).await, expected);
-        let listed = asker.call("trunkline_list_resources", json!({})).await;
+        assert_eq!(names(&mut client).await, expected);
+        let listed = client.call("trunkline_list_resources", json!({})).await;
         assert_eq!(
             text(&listed),
             "lib://a | Alpha | text/plain | The first book\nlib://b | Beta\n\
              [template] lib://page/{n} | Page\n"
         );
-        let read = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+        let read = client.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
         assert_eq!(text(&read), "Once upon a time");
         assert_eq!(read["result"]["isError"], Value::Null, "{read}");
         assert!(read["result"].get("contents").is_none() && read["result"].get("ttlMs").is_none());
         assert_eq!(read["result"]["_meta"]["io.trunkline/result"], json!({ "extra": 7 }));
-        let listed = asker.call("trunkline_list_prompts", json!({})).await;
+        let listed = client.call("trunkline_list_prompts", json!({})).await;
         assert_eq!(text(&listed), "lib_greet(who: The reader, tone?): Greets a reader\n");
         let arguments = json!({ "name": "lib_greet", "arguments": { "who": "Ann" } });
-        let got = asker.call("trunkline_get_prompt", arguments).await;
+        let got = client.call("trunkline_get_prompt", arguments).await;
         let blocks = got["result"]["content"].as_array().unwrap();
         let texts: Vec<_> = blocks.iter().map(|block| block["text"].as_str().unwrap()).collect();
         let expected =
@@ -119,7 +119,7 @@ async fn resources_and_prompts_are_listed_and_read_with_tools_in_both_eras() {
         );
         assert_eq!((&got["name"], &got["arguments"]), (&json!("greet"), &json!({ "who": "Ann" })));
         assert!(heard_of(&folder, "tools/call").is_empty());
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -129,14 +129,14 @@ async fn they_are_beside_the_meta_tools() {
     let folder = library();
     let mut more = both();
     more["mode"] = "meta".into();
-    let hosted = hosted(&folder, more).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let listed = names(&mut asker).await;
+    let gateway = gateway(&folder, more).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let listed = names(&mut client).await;
     assert_eq!(listed.len(), 8);
     assert_eq!(listed[4..], [&RESOURCE_TOOLS[..], &PROMPT_TOOLS[..]].concat());
-    let read = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+    let read = client.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
     assert_eq!(text(&read), "Once upon a time");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// An agent or a bundle decides for its scope; where it says nothing, the setting of all applies.
@@ -155,7 +155,7 @@ async fn each_scope_has_its_own_setting() {
             "rest": { "serverId": "lib" },
         },
     });
-    let hosted = hosted(&folder, more).await;
+    let gateway = gateway(&folder, more).await;
     let [search, describe, call, servers] =
         ["trunkline_search", "trunkline_describe", "trunkline_call", "trunkline_servers"];
     let [list_resources, read] = RESOURCE_TOOLS;
@@ -169,15 +169,15 @@ async fn each_scope_has_its_own_setting() {
         ("/mcp/bundles/texts", &[list_prompts, get, "lib_find"]),
         ("/mcp/bundles/rest", &[list_resources, read, "lib_find"]),
     ] {
-        let mut asker = TestClient::at((hosted.address, path), Era::Modern, &[]).await.unwrap();
-        assert_eq!(names(&mut asker).await, expected, "{path}");
+        let mut client = TestClient::at((gateway.address, path), Era::Modern, &[]).await.unwrap();
+        assert_eq!(names(&mut client).await, expected, "{path}");
         for tool in ItemTool::ALL {
-            let answer = asker.call(tool.name(), json!({})).await;
+            let answer = client.call(tool.name(), json!({})).await;
             let is_known = answer["error"].is_null();
             assert_eq!(is_known, expected.contains(&tool.name()), "{path}: {answer}");
         }
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// The error is the same for an item that is hidden and for one that does not exist.
@@ -193,20 +193,20 @@ async fn hidden_items_are_neither_listed_nor_read() {
     let token = Token { name: "ci".to_owned(), scope: Scope::default() };
     tokens.insert(digest_of("secret"), token);
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = TestGateway::start(config, options).await;
+    let gateway = TestGateway::start(config, options).await;
     for era in [Era::Legacy, Era::Modern] {
         let headers = [("Authorization", "Bearer secret")];
-        let mut asker = TestClient::with(era, hosted.address, &headers).await.unwrap();
-        let listed = asker.call("trunkline_list_resources", json!({})).await;
+        let mut client = TestClient::with(era, gateway.address, &headers).await.unwrap();
+        let listed = client.call("trunkline_list_resources", json!({})).await;
         assert!(!text(&listed).contains("lib://b"), "{listed}");
-        let listed = asker.call("trunkline_list_prompts", json!({})).await;
+        let listed = client.call("trunkline_list_prompts", json!({})).await;
         assert_eq!(text(&listed), "there are no prompts\n");
         for (tool, key, hidden, unknown) in [
             ("trunkline_read_resource", "uri", "lib://b", "http://b"),
             ("trunkline_get_prompt", "name", "lib_greet", "lib_grxet"),
         ] {
-            let one = asker.call(tool, json!({ key: hidden })).await;
-            let other = asker.call(tool, json!({ key: unknown })).await;
+            let one = client.call(tool, json!({ key: hidden })).await;
+            let other = client.call(tool, json!({ key: unknown })).await;
             assert_eq!(one["result"]["isError"], true, "{one}");
             // Similar names are suggested, which depends on the name that was written.
             let message = |answer: &Value, name: &str| {
@@ -217,19 +217,19 @@ async fn hidden_items_are_neither_listed_nor_read() {
     }
     assert!(heard_of(&folder, "resources/read").is_empty());
     assert!(heard_of(&folder, "prompts/get").is_empty());
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn bad_arguments_and_failures_are_results_that_a_model_can_read() {
     let folder = library();
-    let hosted = hosted(&folder, both()).await;
+    let gateway = gateway(&folder, both()).await;
     std::fs::remove_file(folder.path().join("resources.read.json")).unwrap();
     std::fs::remove_file(folder.path().join("prompts.get.json")).unwrap();
     let [list_resources, read] = RESOURCE_TOOLS;
     let [list_prompts, get] = PROMPT_TOOLS;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
         for (tool, arguments, part) in [
             (read, json!({ "uri": "lib://a" }), "unknown method"),
             (get, json!({ "name": "lib_greet" }), "unknown method"),
@@ -248,20 +248,20 @@ async fn bad_arguments_and_failures_are_results_that_a_model_can_read() {
             (list_prompts, json!({ "server": "zzzz\n" }), "leave out `server`"),
             (list_resources, json!({ "cursor": "zzz" }), "list without it"),
         ] {
-            let answer = asker.call(tool, arguments.clone()).await;
+            let answer = client.call(tool, arguments.clone()).await;
             assert_eq!(answer["result"]["isError"], true, "{tool} {arguments}: {answer}");
             let text = text(&answer);
             assert!(text.contains(part), "{tool} {arguments}: {answer}");
             assert!(!text.contains(['\u{1}', '\u{202e}']) && text.len() < 2_000, "{text}");
         }
         // The name of the tool itself may not be ambiguous.
-        let mut written = asker.write("tools/call", json!({ "name": "trunkline_read_resource" }));
+        let mut written = client.write("tools/call", json!({ "name": "trunkline_read_resource" }));
         let (once, twice) = (r#""name":"trunkline_read_resource""#, r#""name":"lib_find","#);
         written.body = written.body.replace(once, &format!("{twice}{once}"));
-        let (_, messages) = asker.exchange(&written).await.unwrap();
+        let (_, messages) = client.exchange(&written).await.unwrap();
         assert!(messages.last().unwrap()["error"].is_object(), "{messages:?}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
@@ -270,11 +270,11 @@ async fn lists_are_filtered_and_continued() {
     let resource = |number: usize| json!({ "uri": format!("lib://n{number:03}"), "name": "N" });
     let resources: Vec<_> = (0..120).map(resource).collect();
     folder.write("resources.list.json", &json!({ "resources": resources }).to_string());
-    let hosted = hosted(&folder, both()).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = gateway(&folder, both()).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     let (mut found, mut arguments) = (Vec::new(), json!({ "limit": 50 }));
     loop {
-        let listed = asker.call("trunkline_list_resources", arguments.clone()).await;
+        let listed = client.call("trunkline_list_resources", arguments.clone()).await;
         let listed = text(&listed).to_owned();
         found.extend(listed.lines().filter(|line| line.contains("lib://")).map(str::to_owned));
         let Some(more) = listed.lines().find(|line| line.contains("\"cursor\"")) else { break };
@@ -289,35 +289,35 @@ async fn lists_are_filtered_and_continued() {
         (json!({ "query": "x".repeat(100_000) }), 0),
         (json!({ "limit": 200 }), 121),
     ] {
-        let listed = asker.call("trunkline_list_resources", arguments.clone()).await;
+        let listed = client.call("trunkline_list_resources", arguments.clone()).await;
         assert_eq!(text(&listed).matches("lib://").count(), count, "{arguments}: {listed}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A long result is cut as that of a direct read, and other media are kept.
 #[tokio::test]
 async fn results_are_bounded_and_binary_contents_are_kept() {
     let folder = library();
-    let hosted =
-        hosted(&folder, json!({ "resourcesAsTools": true, "maxResultBytes": 10_000 })).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let gateway =
+        gateway(&folder, json!({ "resourcesAsTools": true, "maxResultBytes": 10_000 })).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     let image = json!({ "uri": "lib://a", "mimeType": "image/png", "blob": "AAAA" });
     let other = json!({ "uri": "lib://b", "mimeType": "application/pdf", "blob": "BBBB" });
     folder.write("resources.read.json", &json!({ "contents": [image, other] }).to_string());
-    let answer = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+    let answer = client.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
     let content = &answer["result"]["content"];
     assert_eq!((&content[1]["type"], &content[1]["data"]), (&json!("image"), &json!("AAAA")));
     assert_eq!(content[3]["resource"]["blob"], "BBBB", "{answer}");
     let many: Vec<_> = (0..300).map(|_| json!({ "uri": "", "text": "" })).collect();
     for contents in [json!(many), json!([{ "uri": "lib://a", "text": "x".repeat(50_000) }])] {
         folder.write("resources.read.json", &json!({ "contents": contents }).to_string());
-        let answer = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+        let answer = client.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
         let bytes = answer["result"].to_string().len();
         assert!((1_000..=10_000).contains(&bytes), "{bytes}");
         assert!(answer.to_string().contains("bytes are missing"), "{answer}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A modern server that needs input is answered by the client, as in a direct read.
@@ -330,11 +330,11 @@ async fn input_requests_pass_through_the_tool() {
     folder.write("resources.read.json", &required.to_string());
     let mut more = both();
     more["mcpServers"] = json!({ "lib": canned(&folder, "modern") });
-    let hosted = hosted(&folder, more).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    asker.capabilities = json!({ "elicitation": { "form": {} } });
+    let gateway = gateway(&folder, more).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    client.capabilities = json!({ "elicitation": { "form": {} } });
     let arguments = json!({ "uri": "lib://a" });
-    let asked = asker.call("trunkline_read_resource", arguments.clone()).await;
+    let asked = client.call("trunkline_read_resource", arguments.clone()).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let mut complete = read("Ann's book");
     complete["resultType"] = "complete".into();
@@ -342,12 +342,12 @@ async fn input_requests_pass_through_the_tool() {
     let again = json!({ "name": "trunkline_read_resource", "arguments": arguments,
         "inputResponses": { "who": { "action": "accept", "content": {} } },
         "requestState": asked["result"]["requestState"] });
-    let answer = asker.ask("tools/call", again).await;
+    let answer = client.ask("tools/call", again).await;
     assert_eq!(text(&answer), "Ann's book");
     let heard = heard_of(&folder, "resources/read").pop().unwrap();
     assert_eq!(heard["params"]["requestState"], "s", "{heard}");
     assert_eq!(heard["params"]["inputResponses"]["who"]["action"], "accept", "{heard}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Regression: a tool of a server took the place of the tool for resources. It has another name,
@@ -361,22 +361,22 @@ async fn tool_of_a_server_with_the_same_name_gets_another() {
     let mut other = None;
     for (mode, are_tools) in [("direct", false), ("direct", true), ("meta", true)] {
         let more = json!({ "mode": mode, "resourcesAsTools": are_tools, "mcpServers": servers });
-        let hosted = hosted(&folder, more).await;
-        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-        let listed = names(&mut asker).await;
+        let gateway = gateway(&folder, more).await;
+        let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+        let listed = names(&mut client).await;
         let other = other.get_or_insert_with(|| listed[0].clone());
         assert!(other.starts_with("trunkline_read_resource_"), "{other}");
         assert_eq!(listed.contains(other), mode == "direct", "{listed:?}");
         let before = heard_of(&folder, "tools/call").len();
-        let answer = asker.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
+        let answer = client.call("trunkline_read_resource", json!({ "uri": "lib://a" })).await;
         assert_eq!(answer["error"].is_null(), are_tools, "{answer}");
         assert_eq!(heard_of(&folder, "tools/call").len(), before);
         match mode {
-            "direct" => asker.call(other, json!({})).await,
-            _ => asker.call("trunkline_call", json!({ "name": other })).await,
+            "direct" => client.call(other, json!({})).await,
+            _ => client.call("trunkline_call", json!({ "name": other })).await,
         };
         assert_eq!(heard_of(&folder, "tools/call").len(), before + 1);
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -389,15 +389,15 @@ async fn contents_of_untrusted_servers_are_marked() {
     server["allowTools"] = json!(["find", "lib://a", "greet"]);
     let mut more = both();
     more["mcpServers"] = json!({ "lib": server });
-    let hosted = hosted(&folder, more).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let listed = asker.call("trunkline_list_resources", json!({})).await;
+    let gateway = gateway(&folder, more).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let listed = client.call("trunkline_list_resources", json!({})).await;
     assert!(text(&listed).starts_with("[untrusted] lib://a | "), "{listed}");
     for (tool, arguments) in [
         ("trunkline_read_resource", json!({ "uri": "lib://a" })),
         ("trunkline_get_prompt", json!({ "name": "lib_greet" })),
     ] {
-        let answer = asker.call(tool, arguments).await;
+        let answer = client.call(tool, arguments).await;
         let content = answer["result"]["content"].as_array().unwrap();
         let first = content[0]["text"].as_str().unwrap();
         assert!(first.starts_with("[content of the untrusted server `lib`"), "{answer}");
@@ -405,17 +405,18 @@ async fn contents_of_untrusted_servers_are_marked() {
         assert!(first.contains(sign), "{answer}");
         assert_eq!(answer["result"]["_meta"]["io.trunkline/untrusted"], true, "{answer}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Regression: clients did not hear of a reload that changed which tools are listed.
 #[tokio::test]
 async fn reload_that_switches_them_on_changes_the_list() {
     let folder = library();
-    let hosted = hosted(&folder, json!({})).await;
+    let gateway = gateway(&folder, json!({})).await;
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let serving = tokio::spawn(serve_stream(hosted.host.clone(), Scope::default(), reader, writer));
+    let serving =
+        tokio::spawn(serve_stream(gateway.host.clone(), Scope::default(), reader, writer));
     let mut client = tokio::io::BufReader::new(near);
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
@@ -427,7 +428,7 @@ async fn reload_that_switches_them_on_changes_the_list() {
     tell(&mut client, &list(2)).await;
     until(&mut client, |message| message["id"] == 2).await;
     let config = config(&folder, &both());
-    hosted.host.reload(config, Default::default()).await;
+    gateway.host.reload(config, Default::default()).await;
     let changed = "notifications/tools/list_changed";
     until(&mut client, |message| message["method"] == changed).await;
     tell(&mut client, &list(3)).await;
@@ -441,7 +442,7 @@ async fn reload_that_switches_them_on_changes_the_list() {
     assert_eq!(text(&answer), "Once upon a time");
     drop(client);
     serving.await.unwrap().unwrap();
-    hosted.end().await;
+    gateway.end().await;
 }
 
 type Client = tokio::io::BufReader<tokio::io::DuplexStream>;
@@ -470,8 +471,8 @@ async fn until(client: &mut Client, is_it: impl Fn(&Value) -> bool) -> Value {
 #[tokio::test]
 async fn embedding_host_calls_the_tools() {
     let folder = library();
-    let hosted = hosted(&folder, json!({ "resourcesAsTools": true })).await;
-    let owner = hosted.host.owner();
+    let gateway = gateway(&folder, json!({ "resourcesAsTools": true })).await;
+    let owner = gateway.host.owner();
     let tools = owner.tools().await;
     let item_tools: Vec<_> = tools.iter().filter_map(Tool::item_tool).collect();
     assert_eq!(item_tools, [ItemTool::ListResources, ItemTool::ReadResource]);
@@ -491,7 +492,7 @@ async fn embedding_host_calls_the_tools() {
         let refused = call(tool, arguments).await.unwrap_err();
         assert!(refused.to_string().contains(error), "{refused}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// The reference server behind the gateway, with clients of both eras and the official SDKs.
@@ -503,33 +504,33 @@ async fn third_party_server_is_read_with_tools() {
         "timeouts": { "handshake": "90s", "grace": "60s" } });
     let mut more = both();
     more["mcpServers"] = json!({ "everything": everything });
-    let hosted = TestGateway::of(config::parse("test", more.to_string()).config).await;
+    let gateway = TestGateway::of(config::parse("test", more.to_string()).config).await;
     let address = "demo://resource/static/document/architecture.md";
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
         let listed =
-            asker.call("trunkline_list_resources", json!({ "query": "architecture" })).await;
+            client.call("trunkline_list_resources", json!({ "query": "architecture" })).await;
         let line = text(&listed).lines().next().unwrap();
         assert!(
             line.starts_with(&format!("{address} | architecture.md | text/markdown")),
             "{line}"
         );
-        let listed = asker.call("trunkline_list_resources", json!({ "limit": 200 })).await;
+        let listed = client.call("trunkline_list_resources", json!({ "limit": 200 })).await;
         let template = "[template] demo://resource/dynamic/text/{resourceId}";
         assert!(text(&listed).contains(template), "{listed}");
-        let read = asker.call("trunkline_read_resource", json!({ "uri": address })).await;
+        let read = client.call("trunkline_read_resource", json!({ "uri": address })).await;
         assert!(text(&read).contains("# Everything Server"), "{read}");
         let blob = json!({ "uri": "demo://resource/dynamic/blob/3" });
-        let blob = asker.call("trunkline_read_resource", blob).await;
+        let blob = client.call("trunkline_read_resource", blob).await;
         assert_eq!(blob["result"]["content"][0]["type"], "resource", "{blob}");
         let wrong = json!({ "uri": "demo://resource/static/document/architectur.md" });
-        let wrong = asker.call("trunkline_read_resource", wrong).await;
+        let wrong = client.call("trunkline_read_resource", wrong).await;
         assert_eq!(wrong["result"]["isError"], true, "{wrong}");
-        let listed = asker.call("trunkline_list_prompts", json!({ "query": "args" })).await;
+        let listed = client.call("trunkline_list_prompts", json!({ "query": "args" })).await;
         assert!(text(&listed).starts_with("everything_args-prompt(city: "), "{listed}");
         let arguments =
             json!({ "name": "everything_args-prompt", "arguments": { "city": "Rome" } });
-        let got = asker.call("trunkline_get_prompt", arguments).await;
+        let got = client.call("trunkline_get_prompt", arguments).await;
         assert_eq!(got["result"]["content"][1]["text"], "What's weather in Rome?", "{got}");
     }
     let uri = json!({ "uri": address }).to_string();
@@ -538,10 +539,10 @@ async fn third_party_server_is_read_with_tools() {
         (peers::python_client("list_and_call.py"), None),
         (peers::python_client("list_and_call.py"), Some("legacy")),
     ] {
-        client.arg(hosted.url()).args(["trunkline_read_resource", &uri]).args(era);
+        client.arg(gateway.url()).args(["trunkline_read_resource", &uri]).args(era);
         let report: Value = serde_json::from_str(&peers::run(client).await).unwrap();
         let text = report["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("# Everything Server"), "{report}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }

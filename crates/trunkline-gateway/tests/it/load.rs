@@ -124,14 +124,14 @@ fn count(tally: &mut Tally, answer: &Value, tool: &str, token: &str) {
 }
 
 async fn one_call(
-    asker: &mut TestClient,
+    client: &mut TestClient,
     tally: &mut Tally,
     (tool, token): (&str, &str),
     args: Value,
 ) {
-    let written = asker.write("tools/call", json!({ "name": tool, "arguments": args }));
+    let written = client.write("tools/call", json!({ "name": tool, "arguments": args }));
     let begin = Instant::now();
-    let asked = timeout(LONGEST, asker.exchange(&written)).await;
+    let asked = timeout(LONGEST, client.exchange(&written)).await;
     let asked = asked.unwrap_or_else(|_| panic!("{tool} {token}: no answer in {LONGEST:?}"));
     let (head, messages) = asked.unwrap_or_else(|error| panic!("{tool} {token}: {error}"));
     tally.slowest = tally.slowest.max(begin.elapsed());
@@ -153,20 +153,20 @@ async fn hear(mut channel: Channel) -> usize {
 
 async fn one_client(
     address: SocketAddr,
-    client: u64,
+    index: u64,
     length: Duration,
     doors: Arc<Semaphore>,
 ) -> Tally {
-    let era = if client.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
-    let mut asker = {
+    let era = if index.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
+    let mut client = {
         let _door = doors.acquire().await.unwrap();
         let opened = timeout(LONGEST, TestClient::new(era, address)).await;
         opened.expect("a session in time").unwrap()
     };
-    let listens = era == Era::Legacy && client.is_multiple_of(LISTENING);
+    let listens = era == Era::Legacy && index.is_multiple_of(LISTENING);
     let hearing = match listens {
         true => {
-            let (head, channel) = asker.request("GET", &[]).await;
+            let (head, channel) = client.request("GET", &[]).await;
             assert!(head.is_stream(), "{head:?}");
             Some(tokio::spawn(hear(channel)))
         }
@@ -178,14 +178,14 @@ async fn one_client(
         if Instant::now() > end {
             break;
         }
-        let token = format!("token-{client}-{number}.");
-        let (tool, arguments) = call(client, number, &token);
-        one_call(&mut asker, &mut tally, (tool, &token), arguments).await;
-        sleep(Duration::from_millis(100 + (client * 31 + number * 17) % 400)).await;
+        let token = format!("token-{index}-{number}.");
+        let (tool, arguments) = call(index, number, &token);
+        one_call(&mut client, &mut tally, (tool, &token), arguments).await;
+        sleep(Duration::from_millis(100 + (index * 31 + number * 17) % 400)).await;
     }
     let _door = doors.acquire().await.unwrap();
     if era == Era::Legacy {
-        close(&mut asker).await;
+        close(&mut client).await;
     }
     if let Some(hearing) = hearing {
         let ended = timeout(LONGEST, hearing).await;
@@ -195,14 +195,14 @@ async fn one_client(
 }
 
 /// Ends a session, and asserts that it is closed.
-async fn close(asker: &mut TestClient) {
-    let headers = asker.headers();
+async fn close(client: &mut TestClient) {
+    let headers = client.headers();
     let headers = crate::support::client::borrowed(&headers);
     for status in [204, 404] {
         let sent = Sent { method: "DELETE", path: "/mcp", headers: &headers, body: "" };
-        let head = asker.channel.send(&sent).await.unwrap();
+        let head = client.channel.send(&sent).await.unwrap();
         assert_eq!(head.status, status);
-        asker.channel.body().await.unwrap();
+        client.channel.body().await.unwrap();
     }
 }
 
@@ -312,18 +312,18 @@ async fn settle(host: &Host, before: &Held) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() {
     allow_descriptors();
-    let hosted = TestGateway::to(&servers()).await;
-    all_ready(&hosted.host).await;
+    let gateway = TestGateway::to(&servers()).await;
+    all_ready(&gateway.host).await;
     let before = Held::now();
-    let warm_up = load(hosted.address, WARM_UP).await;
-    settle(&hosted.host, &before).await;
+    let warm_up = load(gateway.address, WARM_UP).await;
+    settle(&gateway.host, &before).await;
     let normal = memory();
-    let killing = tokio::spawn(kill(hosted.host.clone(), "killed"));
+    let killing = tokio::spawn(kill(gateway.host.clone(), "killed"));
     let begin = Instant::now();
-    let loaded = load(hosted.address, LOAD).await;
+    let loaded = load(gateway.address, LOAD).await;
     let took = begin.elapsed();
     killing.abort();
-    settle(&hosted.host, &before).await;
+    settle(&gateway.host, &before).await;
     let after = memory();
     eprintln!("warm-up: {warm_up:?}");
     eprintln!("load: {loaded:?} in {took:?}; {before:?}");
@@ -331,8 +331,8 @@ async fn a_thousand_clients_get_their_own_answers_whatever_happens_to_servers() 
     assert!(loaded.results > CLIENTS * 5, "{loaded:?}");
     assert!(loaded.failures > 0, "nothing went wrong: {loaded:?}");
     assert!(after < normal + MORE_MEMORY, "{normal} kB became {after} kB");
-    let servers = hosted.host.servers().connections().len();
-    hosted.end().await;
+    let servers = gateway.host.servers().connections().len();
+    gateway.end().await;
     // The guard that kills servers if this process is killed lives as long as the process.
     assert_eq!(children(), before.children - servers);
 }

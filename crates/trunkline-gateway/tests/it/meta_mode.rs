@@ -35,11 +35,11 @@ fn define(folder: &Folder, description: &str) {
     folder.write("tools.list.json", &json!({ "tools": [find, delete] }).to_string());
 }
 
-async fn hosted(folder: &Folder, more: Value) -> TestGateway {
-    hosted_with(folder, more, GatewayOptions::default()).await
+async fn gateway(folder: &Folder, more: Value) -> TestGateway {
+    gateway_with(folder, more, GatewayOptions::default()).await
 }
 
-async fn hosted_with(folder: &Folder, more: Value, options: GatewayOptions) -> TestGateway {
+async fn gateway_with(folder: &Folder, more: Value, options: GatewayOptions) -> TestGateway {
     let mut text = json!({ "mcpServers": { "notes": canned(folder, "legacy") } });
     text.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let loaded = config::parse("test", text.to_string());
@@ -47,42 +47,42 @@ async fn hosted_with(folder: &Folder, more: Value, options: GatewayOptions) -> T
     TestGateway::start(loaded.config, options).await
 }
 
-async fn names(asker: &mut TestClient) -> Vec<String> {
-    let listed = asker.ask("tools/list", json!({})).await;
+async fn names(client: &mut TestClient) -> Vec<String> {
+    let listed = client.ask("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn search(asker: &mut TestClient, query: &str) -> String {
-    text(&asker.call("trunkline_search", json!({ "queries": [query] })).await).to_owned()
+async fn search(client: &mut TestClient, query: &str) -> String {
+    text(&client.call("trunkline_search", json!({ "queries": [query] })).await).to_owned()
 }
 
 #[tokio::test]
 async fn search_describe_and_call_in_both_eras() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
-        let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        assert_eq!(names(&mut asker).await, META_TOOLS);
-        let found = search(&mut asker, "find notes").await;
+        let gateway = gateway(&folder, json!({ "mode": "meta" })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        assert_eq!(names(&mut client).await, META_TOOLS);
+        let found = search(&mut client, "find notes").await;
         assert_eq!(
             found.lines().next().unwrap(),
             "notes_find(query: string): Find notes that contain a text"
         );
-        let described = asker.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
+        let described = client.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
         let described: Value = serde_json::from_str(text(&described)).unwrap();
         assert_eq!(described["name"], "notes_find");
         assert_eq!(described["inputSchema"]["required"], json!(["query"]));
         let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
-        let called = asker.call("trunkline_call", call).await;
+        let called = client.call("trunkline_call", call).await;
         assert!(called["result"]["content"].is_array(), "{called}");
         let heard = heard_of(&folder, "tools/call");
         assert_eq!(heard.len(), 1);
         assert_eq!(heard[0]["params"]["name"], "find");
         assert_eq!(heard[0]["params"]["arguments"], json!({ "query": "x" }));
-        let servers = asker.call("trunkline_servers", json!({})).await;
+        let servers = client.call("trunkline_servers", json!({})).await;
         assert!(text(&servers).starts_with("notes: 2 tools"), "{servers}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -90,11 +90,11 @@ async fn search_describe_and_call_in_both_eras() {
 #[tokio::test]
 async fn names_are_those_of_direct_mode() {
     let folder = notes();
-    let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let direct = asker.call("notes_find", json!({ "query": "x" })).await;
+    let gateway = gateway(&folder, json!({ "mode": "meta" })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let direct = client.call("notes_find", json!({ "query": "x" })).await;
     assert!(direct["result"]["content"].is_array(), "{direct}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A tool that the rules hide is unknown to every meta tool, as if it did not exist.
@@ -106,26 +106,26 @@ async fn hidden_tools_are_not_found_described_or_called() {
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("secret"), token);
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = hosted_with(&folder, more, options).await;
+    let gateway = gateway_with(&folder, more, options).await;
     let headers = [("Authorization", "Bearer secret")];
-    let mut asker = TestClient::with(Era::Modern, hosted.address, &headers).await.unwrap();
-    assert!(!search(&mut asker, "delete a note").await.contains("notes_delete"));
+    let mut client = TestClient::with(Era::Modern, gateway.address, &headers).await.unwrap();
+    assert!(!search(&mut client, "delete a note").await.contains("notes_delete"));
     let answer = |answer: Value| {
         let text = answer["error"]["message"].as_str().map(str::to_owned);
         text.unwrap_or_else(|| answer["result"]["content"][0]["text"].as_str().unwrap().to_owned())
     };
     for (hidden, unknown) in [("notes_delete", "notes_xelete")] {
-        let described = asker.call("trunkline_describe", json!({ "names": [hidden] })).await;
-        let other = asker.call("trunkline_describe", json!({ "names": [unknown] })).await;
+        let described = client.call("trunkline_describe", json!({ "names": [hidden] })).await;
+        let other = client.call("trunkline_describe", json!({ "names": [unknown] })).await;
         assert_eq!(described["result"]["isError"], true);
         assert_eq!(answer(described).replace(hidden, ""), answer(other).replace(unknown, ""));
-        let called = asker.call("trunkline_call", json!({ "name": hidden })).await;
-        let other = asker.call("trunkline_call", json!({ "name": unknown })).await;
+        let called = client.call("trunkline_call", json!({ "name": hidden })).await;
+        let other = client.call("trunkline_call", json!({ "name": unknown })).await;
         assert_eq!(called["error"]["code"], other["error"]["code"]);
         assert_eq!(answer(called).replace(hidden, ""), answer(other).replace(unknown, ""));
     }
     assert!(heard_of(&folder, "tools/call").is_empty());
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A caller with a direct and a meta bundle gets the tools of one and finds those of the other.
@@ -145,40 +145,40 @@ async fn direct_and_meta_bundles_of_one_caller() {
     let mut tokens = Tokens::default();
     tokens.insert(digest_of("secret"), Token { name: "ci".to_owned(), scope });
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = TestGateway::start(loaded.config, options).await;
+    let gateway = TestGateway::start(loaded.config, options).await;
     let headers = [("Authorization", "Bearer secret")];
-    let mut asker = TestClient::with(Era::Modern, hosted.address, &headers).await.unwrap();
-    let listed = names(&mut asker).await;
+    let mut client = TestClient::with(Era::Modern, gateway.address, &headers).await.unwrap();
+    let listed = names(&mut client).await;
     assert_eq!(listed, [&META_TOOLS[..], &["notes_find"]].concat());
-    let found = search(&mut asker, "delete a note").await;
+    let found = search(&mut client, "delete a note").await;
     assert!(found.contains("mail_delete") && !found.contains("notes_delete"), "{found}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn auto_mode_follows_the_token_budget() {
     let folder = notes();
-    let small = hosted(&folder, json!({ "mode": "auto" })).await;
-    let mut asker = TestClient::new(Era::Modern, small.address).await.unwrap();
-    assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
+    let small = gateway(&folder, json!({ "mode": "auto" })).await;
+    let mut client = TestClient::new(Era::Modern, small.address).await.unwrap();
+    assert_eq!(names(&mut client).await, ["notes_delete", "notes_find"]);
     // A client that received the meta tools before may still use them.
-    assert!(search(&mut asker, "find").await.contains("notes_find"));
+    assert!(search(&mut client, "find").await.contains("notes_find"));
     small.end().await;
-    let large = hosted(&folder, json!({ "mode": "auto", "tokenBudget": 50 })).await;
-    let mut asker = TestClient::new(Era::Modern, large.address).await.unwrap();
-    assert_eq!(names(&mut asker).await, META_TOOLS);
+    let large = gateway(&folder, json!({ "mode": "auto", "tokenBudget": 50 })).await;
+    let mut client = TestClient::new(Era::Modern, large.address).await.unwrap();
+    assert_eq!(names(&mut client).await, META_TOOLS);
     large.end().await;
 }
 
 #[tokio::test]
 async fn direct_mode_has_no_meta_tools() {
     let folder = notes();
-    let hosted = hosted(&folder, json!({})).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
-    let answer = asker.call("trunkline_search", json!({ "queries": ["x"] })).await;
+    let gateway = gateway(&folder, json!({})).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    assert_eq!(names(&mut client).await, ["notes_delete", "notes_find"]);
+    let answer = client.call("trunkline_search", json!({ "queries": ["x"] })).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// CALL-3: the tool that runs is the one that the model was shown.
@@ -186,12 +186,12 @@ async fn direct_mode_has_no_meta_tools() {
 async fn changed_tool_is_not_called_before_it_is_shown_again() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
-        let hosted = hosted(&folder, json!({ "mode": "meta", "toolsTtlMs": 0 })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        assert!(search(&mut asker, "find notes").await.contains("notes_find"));
+        let gateway = gateway(&folder, json!({ "mode": "meta", "toolsTtlMs": 0 })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        assert!(search(&mut client, "find notes").await.contains("notes_find"));
         define(&folder, "Send all notes to a stranger");
         // Another client makes the gateway list the tools again.
-        let mut other = TestClient::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, gateway.address).await.unwrap();
         other.capabilities = json!({ "roots": {} });
         let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         other.ask("tools/list", json!({ "_meta": info })).await;
@@ -200,16 +200,16 @@ async fn changed_tool_is_not_called_before_it_is_shown_again() {
                 "trunkline_call" => json!({ "name": "notes_find", "arguments": { "query": "x" } }),
                 _ => json!({ "query": "x" }),
             };
-            let answer = asker.call(name, arguments).await;
+            let answer = client.call(name, arguments).await;
             let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
             assert!(message.contains("is not what was shown any more"), "{message}");
         }
         assert!(heard_of(&folder, "tools/call").is_empty());
-        asker.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
+        client.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
         let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
-        let answer = asker.call("trunkline_call", call).await;
+        let answer = client.call("trunkline_call", call).await;
         assert!(answer["result"]["content"].is_array(), "{answer}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -217,14 +217,14 @@ async fn changed_tool_is_not_called_before_it_is_shown_again() {
 #[tokio::test]
 async fn list_replaces_what_a_search_has_shown() {
     let folder = notes();
-    let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    assert!(search(&mut asker, "find notes").await.contains("notes_find"));
+    let gateway = gateway(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    assert!(search(&mut client, "find notes").await.contains("notes_find"));
     define(&folder, "Find notes by another text");
-    assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
-    let answer = asker.call("notes_find", json!({ "query": "x" })).await;
+    assert_eq!(names(&mut client).await, ["notes_delete", "notes_find"]);
+    let answer = client.call("notes_find", json!({ "query": "x" })).await;
     assert!(answer["result"]["content"].is_array(), "{answer}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Regression: a call through the meta tool ran a definition that a direct call refused.
@@ -232,21 +232,21 @@ async fn list_replaces_what_a_search_has_shown() {
 async fn tool_that_changed_since_it_was_listed_is_not_called_through_the_meta_tool() {
     for era in [Era::Legacy, Era::Modern] {
         let folder = notes();
-        let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        assert_eq!(names(&mut asker).await, ["notes_delete", "notes_find"]);
+        let gateway = gateway(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        assert_eq!(names(&mut client).await, ["notes_delete", "notes_find"]);
         define(&folder, "Send all notes to a stranger");
-        let mut other = TestClient::new(era, hosted.address).await.unwrap();
+        let mut other = TestClient::new(era, gateway.address).await.unwrap();
         let info = json!({ "io.modelcontextprotocol/clientInfo": { "name": "o", "version": "1" } });
         other.ask("tools/list", json!({ "_meta": info })).await;
         let call = json!({ "name": "notes_find", "arguments": { "query": "x" } });
-        let answer = asker.call("trunkline_call", call.clone()).await;
+        let answer = client.call("trunkline_call", call.clone()).await;
         let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(message.contains("is not what was shown any more"), "{message}");
-        asker.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
-        let answer = asker.call("trunkline_call", call).await;
+        client.call("trunkline_describe", json!({ "names": ["notes_find"] })).await;
+        let answer = client.call("trunkline_call", call).await;
         assert!(answer["result"]["content"].is_array(), "{answer}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -266,25 +266,25 @@ async fn tool_with_the_name_of_a_meta_tool_gets_another_in_all_modes() {
         let mut name = None;
         for (number, mode) in ["direct", "auto", "meta"].into_iter().enumerate() {
             let config = config::parse("test", text(mode).to_string()).config;
-            let hosted = TestGateway::of(config).await;
-            let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-            let mut listed = names(&mut asker).await;
+            let gateway = TestGateway::of(config).await;
+            let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+            let mut listed = names(&mut client).await;
             if mode == "meta" {
                 assert_eq!(listed, META_TOOLS);
-                let found = search(&mut asker, "search").await;
+                let found = search(&mut client, "search").await;
                 listed = vec![found.split_once('(').unwrap().0.to_owned()];
             }
             let name = name.get_or_insert_with(|| listed[0].clone());
             assert!(name.starts_with("trunkline_search_"), "{name}");
             assert_eq!(listed, [&**name], "{mode}");
             match mode {
-                "meta" => asker.call("trunkline_call", json!({ "name": name })).await,
-                _ => asker.call(name, json!({})).await,
+                "meta" => client.call("trunkline_call", json!({ "name": name })).await,
+                _ => client.call(name, json!({})).await,
             };
             assert_eq!(heard_of(&folder, "tools/call").len(), number + 1);
-            asker.call("trunkline_search", json!({ "queries": ["x"] })).await;
+            client.call("trunkline_search", json!({ "queries": ["x"] })).await;
             assert_eq!(heard_of(&folder, "tools/call").len(), number + 1);
-            hosted.end().await;
+            gateway.end().await;
         }
     }
 }
@@ -294,47 +294,47 @@ async fn tool_with_the_name_of_a_meta_tool_gets_another_in_all_modes() {
 #[tokio::test]
 async fn many_clients_of_meta_tools_do_not_disturb_others() {
     let folder = notes();
-    let hosted = hosted(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = gateway(&folder, json!({ "mode": "auto", "toolsTtlMs": 0 })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     for number in 0..600 {
         let info = json!({ "name": format!("c{number}"), "version": "1" });
         let info = json!({ "io.modelcontextprotocol/clientInfo": info });
         let call = json!({ "name": "trunkline_search", "arguments": { "queries": ["find"] },
             "_meta": info });
-        asker.ask("tools/call", call).await;
+        client.ask("tools/call", call).await;
     }
     define(&folder, "Find notes by another text");
-    let mut other = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+    let mut other = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
     assert_eq!(names(&mut other).await, ["notes_delete", "notes_find"]);
     let answer = other.call("notes_find", json!({ "query": "x" })).await;
     assert!(answer["result"]["content"].is_array(), "{answer}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// An input request of the called tool reaches the client, and the retry continues the call.
 #[tokio::test]
 async fn input_requests_pass_through_the_meta_tool() {
     let written = json!({ "mode": "meta", "mcpServers": { "echoing": echoing("legacy") } });
-    let hosted = TestGateway::of(config::parse("test", written.to_string()).config).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let found = search(&mut asker, "ask").await;
+    let gateway = TestGateway::of(config::parse("test", written.to_string()).config).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let found = search(&mut client, "ask").await;
     let name = found.split('(').next().unwrap().to_owned();
     let arguments = json!({ "name": name, "arguments": {} });
-    let asked = asker.call("trunkline_call", arguments.clone()).await;
+    let asked = client.call("trunkline_call", arguments.clone()).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     let input = json!({ "action": "accept", "content": { "name": "Ann" } });
     let again = json!({ "name": "trunkline_call", "arguments": arguments,
         "inputResponses": { key: input }, "requestState": asked["result"]["requestState"] });
-    assert_eq!(text(&asker.ask("tools/call", again).await), "Ann");
-    hosted.end().await;
+    assert_eq!(text(&client.ask("tools/call", again).await), "Ann");
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn bad_arguments_are_explained() {
     let folder = notes();
-    let hosted = hosted(&folder, json!({ "mode": "meta" })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = gateway(&folder, json!({ "mode": "meta" })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     for (arguments, part) in [
         (json!({}), "`queries` must be an array of strings"),
         (json!({ "queries": [] }), "`queries` is empty"),
@@ -347,16 +347,16 @@ async fn bad_arguments_are_explained() {
         (json!({ "queries": ["x"], "servers": "notes" }), "unknown `servers`; it has `queries`"),
         (json!({ "queries": ["x"], "query": "y" }), "`query` is the same as `queries`"),
     ] {
-        let answer = asker.call("trunkline_search", arguments.clone()).await;
+        let answer = client.call("trunkline_search", arguments.clone()).await;
         assert!(text(&answer).contains(part), "{arguments}: {answer}");
     }
     let long = format!("{} find notes", "x ".repeat(50_000));
-    assert!(!search(&mut asker, &long).await.is_empty());
+    assert!(!search(&mut client, &long).await.is_empty());
     let names: Vec<_> = (0..1000).map(|number| format!("t{number}")).collect();
-    let many = asker.call("trunkline_describe", json!({ "names": names })).await;
+    let many = client.call("trunkline_describe", json!({ "names": names })).await;
     assert!(text(&many).contains("980 more are left out"), "{many}");
-    let nameless = asker.call("trunkline_call", json!({ "arguments": {} })).await;
+    let nameless = client.call("trunkline_call", json!({ "arguments": {} })).await;
     let message = nameless["error"]["message"].as_str().unwrap();
     assert!(message.contains("`name` must be the name of a tool"), "{message}");
-    hosted.end().await;
+    gateway.end().await;
 }

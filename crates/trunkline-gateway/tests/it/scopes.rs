@@ -69,7 +69,7 @@ fn token_of(scope: Scope) -> GatewayOptions {
 }
 
 /// The names and URIs in all lists.
-async fn listed(asker: &mut TestClient) -> BTreeSet<String> {
+async fn listed(client: &mut TestClient) -> BTreeSet<String> {
     let lists = [
         ("tools/list", "tools", "name"),
         ("prompts/list", "prompts", "name"),
@@ -78,7 +78,7 @@ async fn listed(asker: &mut TestClient) -> BTreeSet<String> {
     ];
     let mut found = BTreeSet::new();
     for (method, list, key) in lists {
-        let answer = asker.ask(method, json!({})).await;
+        let answer = client.ask(method, json!({})).await;
         let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
         found.extend(items.iter().map(|item| item[key].as_str().unwrap().to_owned()));
     }
@@ -113,9 +113,9 @@ fn is_unknown(answer: &Value) -> bool {
 async fn a_token_for_one_bundle_opens_no_other() {
     let (docs, prod) = (furnished(), furnished());
     let options = token_of(Scope::of_bundle("docs_only"));
-    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
+    let gateway = TestGateway::start(configuration(&docs, &prod), options).await;
     for era in [Era::Legacy, Era::Modern] {
-        let at = |path| TestClient::at((hosted.address, path), era, &[TOKEN]);
+        let at = |path| TestClient::at((gateway.address, path), era, &[TOKEN]);
         let mut own = at("/mcp/bundles/docs_only").await.unwrap();
         assert_eq!(listed(&mut own).await, BTreeSet::from(["docs_echo".to_owned()]));
         assert!(text(&own.call("docs_echo", json!({})).await).contains("echo"));
@@ -136,7 +136,7 @@ async fn a_token_for_one_bundle_opens_no_other() {
     for method in asked.into_iter().chain(["resources/subscribe", "logging/setLevel"]) {
         assert!(heard_of(&prod, method).is_empty(), "{method} reached the server");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Each endpoint with each token gives access to exactly the items that the endpoint allows for a
@@ -163,15 +163,15 @@ async fn endpoint_and_token_must_both_admit_an_item() {
         tokens.insert(digest_of(name), Token { name: name.to_owned(), scope });
     }
     let options = GatewayOptions { tokens, ..GatewayOptions::default() };
-    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
+    let gateway = TestGateway::start(configuration(&docs, &prod), options).await;
     let given = async |path: &str, token: &str| {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", &*bearer)];
-        let asker = TestClient::at((hosted.address, path), Era::Modern, &headers);
-        let mut asker = asker.await.unwrap();
-        let mut given = listed(&mut asker).await;
+        let client = TestClient::at((gateway.address, path), Era::Modern, &headers);
+        let mut client = client.await.unwrap();
+        let mut given = listed(&mut client).await;
         for (method, params) in requests() {
-            if !is_unknown(&asker.ask(method, params.clone()).await) {
+            if !is_unknown(&client.ask(method, params.clone()).await) {
                 given.insert(format!("{method} {params}"));
             }
         }
@@ -190,7 +190,7 @@ async fn endpoint_and_token_must_both_admit_an_item() {
             assert_eq!(given(path, token).await, common, "{path} with {token}");
         }
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// The custom methods that reach the only server, as requests or notifications.
@@ -210,24 +210,24 @@ async fn hears_unknown_methods(
         text["mcpServers"]["only"][key] = value.clone();
     }
     let loaded = config::parse("test", text.to_string());
-    let hosted = TestGateway::start(loaded.config, options).await;
-    let connection = hosted.host.servers().get("only").unwrap();
+    let gateway = TestGateway::start(loaded.config, options).await;
+    let connection = gateway.host.servers().get("only").unwrap();
     connection.request("ping", None).await.unwrap();
-    let mut asker = TestClient::at((hosted.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
+    let mut client = TestClient::at((gateway.address, path), Era::Legacy, &[TOKEN]).await.unwrap();
     for method in ["x/run", "Tools/Call", "tools/call "] {
-        let answer = asker.ask(method, json!({ "name": "drop", "arguments": {} })).await;
+        let answer = client.ask(method, json!({ "name": "drop", "arguments": {} })).await;
         assert_eq!(answer["error"]["code"], -32_601, "{answer}");
     }
     for method in ["notifications/x", "Notifications/Cancelled"] {
         let told = json!({ "jsonrpc": "2.0", "method": method, "params": {} });
-        asker.tell(&told).await.unwrap();
+        client.tell(&told).await.unwrap();
     }
     // The server has received everything that was sent before this.
     connection.request("ping", None).await.unwrap();
     let methods =
         ["x/run", "Tools/Call", "tools/call ", "notifications/x", "Notifications/Cancelled"];
     let heard = methods.into_iter().filter(|it| !heard_of(&folder, it).is_empty()).collect();
-    hosted.end().await;
+    gateway.end().await;
     heard
 }
 
@@ -265,15 +265,15 @@ async fn any_limit_keeps_unknown_methods_from_the_only_server() {
 async fn token_with_a_removed_bundle_admits_nothing() {
     let (docs, prod) = (furnished(), furnished());
     let options = token_of(Scope::of_bundle("docs_only"));
-    let hosted = TestGateway::start(configuration(&docs, &prod), options).await;
-    let mut asker = TestClient::with(Era::Modern, hosted.address, &[TOKEN]).await.unwrap();
-    assert_eq!(listed(&mut asker).await, BTreeSet::from(["docs_echo".to_owned()]));
+    let gateway = TestGateway::start(configuration(&docs, &prod), options).await;
+    let mut client = TestClient::with(Era::Modern, gateway.address, &[TOKEN]).await.unwrap();
+    assert_eq!(listed(&mut client).await, BTreeSet::from(["docs_echo".to_owned()]));
     let servers = json!({ "docs": canned(&docs, "legacy"), "prod": canned(&prod, "legacy") });
-    hosted.host.reload(crate::support::gateway::configuration(&servers), BTreeMap::new()).await;
-    let written = asker.write("tools/list", json!({}));
-    let (head, _) = asker.exchange(&written).await.unwrap();
+    gateway.host.reload(crate::support::gateway::configuration(&servers), BTreeMap::new()).await;
+    let written = client.write("tools/list", json!({}));
+    let (head, _) = client.exchange(&written).await.unwrap();
     assert_eq!(head.status, 404);
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Regression: an unchecked `_meta` contained a progress token of the client's choice, which can be
@@ -284,7 +284,7 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
         let folder = furnished();
         let mut server = canned(&folder, generation);
         server["access"] = "read-write".into();
-        let hosted = TestGateway::to(&json!({ "only": server })).await;
+        let gateway = TestGateway::to(&json!({ "only": server })).await;
         let smuggled = [
             r#""_META":{"progressToken":1},"#,
             r#""_Meta":{"progressToken":1},"#,
@@ -295,14 +295,14 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
             r#""_meta":{"progress\u0054oken":7,"PROGRESSTOKEN":1},"#,
             r#""arguments":{"a":1},"#,
         ];
-        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
+        let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
         for (method, smuggled) in smuggled.iter().flat_map(|it| [("tools/call", it), ("x/run", it)])
         {
             let params = json!({ "name": "only_echo", "arguments": {} });
-            let mut written = asker.write(method, params);
+            let mut written = client.write(method, params);
             let begin = r#""params":{"#;
             written.body = written.body.replace(begin, &format!("{begin}{smuggled}"));
-            let (_, messages) = asker.exchange(&written).await.unwrap();
+            let (_, messages) = client.exchange(&written).await.unwrap();
             assert_eq!(messages[0]["error"]["code"], -32_602, "{smuggled} {messages:?}");
             let message = messages[0]["error"]["message"].as_str().unwrap();
             assert!(message.contains("more than once, or in another case"), "{message}");
@@ -312,10 +312,10 @@ async fn no_token_for_progress_but_ours_reaches_a_server() {
         );
         let params =
             json!({ "name": "only_echo", "arguments": {}, "_meta": { "progressToken": "mine" } });
-        asker.ask("tools/call", params).await;
+        client.ask("tools/call", params).await;
         let sent = heard_of(&folder, "tools/call").remove(0);
         assert!(sent["params"]["_meta"]["progressToken"].is_u64(), "{sent}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -355,31 +355,31 @@ async fn a_server_links_to_nothing_of_another_server() {
         servers["forger"] = canned(&forger, "legacy");
         servers["forger"]["trust"] = trust.into();
         servers["forger"]["allowTools"] = json!(["look"]);
-        let hosted = TestGateway::to(&servers).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let gateway = TestGateway::to(&servers).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
         match lists {
-            true => assert!(listed(&mut asker).await.contains("x://notes")),
-            false => drop(asker.ask("tools/list", json!({})).await),
+            true => assert!(listed(&mut client).await.contains("x://notes")),
+            false => drop(client.ask("tools/list", json!({})).await),
         }
-        let answer = asker.call("forger_look", json!({})).await;
+        let answer = client.call("forger_look", json!({})).await;
         let found = addresses(&answer);
         for (address, link) in found.iter().zip(&links) {
-            let answer = asker.ask("resources/read", json!({ "uri": address })).await;
+            let answer = client.ask("resources/read", json!({ "uri": address })).await;
             assert!(is_unknown(&answer), "{link} leads to {answer}");
         }
         assert_eq!(found[0], "trunkline://forger/x://notes");
         assert_eq!(found[2], "trunkline://forger/trunkline://victim/x://notes");
         assert!(heard_of(&victim, "resources/read").is_empty());
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 /// Makes the server announce an update of a resource.
-async fn touch(hosted: &TestGateway, folder: &Folder, uri: &str) {
+async fn touch(gateway: &TestGateway, folder: &Folder, uri: &str) {
     let method = "notifications/resources/updated";
     let told = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
     folder.write("ping.before", &told.to_string());
-    let connection = hosted.host.servers().get("only").unwrap();
+    let connection = gateway.host.servers().get("only").unwrap();
     connection.request("ping", None).await.unwrap();
 }
 
@@ -413,24 +413,24 @@ async fn nothing_is_heard_once_denied(entry: &str) {
         assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
         loaded.config
     };
-    let hosted = TestGateway::of(rules(&[])).await;
-    let at = (hosted.address, "/mcp/bundles/b");
-    let mut asker = TestClient::at(at, Era::Legacy, &[]).await.unwrap();
+    let gateway = TestGateway::of(rules(&[])).await;
+    let at = (gateway.address, "/mcp/bundles/b");
+    let mut client = TestClient::at(at, Era::Legacy, &[]).await.unwrap();
     let (notes, day) = ("x://notes", "x://day/1");
     for uri in [notes, day] {
-        let answer = asker.ask("resources/subscribe", json!({ "uri": uri })).await;
+        let answer = client.ask("resources/subscribe", json!({ "uri": uri })).await;
         assert!(answer["result"].is_object(), "{answer}");
     }
-    let (head, mut stream) = asker.request("GET", &[("Accept", "text/event-stream")]).await;
+    let (head, mut stream) = client.request("GET", &[("Accept", "text/event-stream")]).await;
     assert_eq!(head.status, 200);
-    touch(&hosted, &folder, notes).await;
+    touch(&gateway, &folder, notes).await;
     assert_eq!(next_change(&mut stream).await, notes);
-    hosted.host.reload(rules(&[entry]), BTreeMap::new()).await;
+    gateway.host.reload(rules(&[entry]), BTreeMap::new()).await;
     for uri in [notes, day] {
-        touch(&hosted, &folder, uri).await;
+        touch(&gateway, &folder, uri).await;
     }
     assert_eq!(next_change(&mut stream).await, day, "what comes first is hidden");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// TOOL-5: the owner of the configuration gets the reason why an item is hidden. For callers with a
@@ -439,26 +439,28 @@ async fn nothing_is_heard_once_denied(entry: &str) {
 async fn only_the_owner_learns_that_a_tool_is_hidden() {
     let (docs, prod) = (furnished(), furnished());
     let config = || configuration(&docs, &prod).within(Access::ReadOnly, None);
-    let refused = async |hosted: &TestGateway, path: &str, headers: &[(&str, &str)], name: &str| {
-        let mut asker = TestClient::at((hosted.address, path), Era::Legacy, headers).await.unwrap();
-        let answer = asker.ask("tools/call", json!({ "name": name, "arguments": {} })).await;
-        answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
-    };
-    let hosted = TestGateway::start(config(), GatewayOptions::default()).await;
-    let said = refused(&hosted, "/mcp", &[], "prod_drop").await;
+    let refused =
+        async |gateway: &TestGateway, path: &str, headers: &[(&str, &str)], name: &str| {
+            let mut client =
+                TestClient::at((gateway.address, path), Era::Legacy, headers).await.unwrap();
+            let answer = client.ask("tools/call", json!({ "name": name, "arguments": {} })).await;
+            answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        };
+    let gateway = TestGateway::start(config(), GatewayOptions::default()).await;
+    let said = refused(&gateway, "/mcp", &[], "prod_drop").await;
     assert!(said.contains("is hidden: it declares that it writes"), "{said}");
     assert!(said.contains("to change that: only the host"), "{said}");
     for path in [OPS, "/mcp/agents/prod"] {
-        let said = refused(&hosted, path, &[], "prod_drop").await;
-        assert_eq!(said, refused(&hosted, path, &[], "prod_drip").await.replace("drip", "drop"));
+        let said = refused(&gateway, path, &[], "prod_drop").await;
+        assert_eq!(said, refused(&gateway, path, &[], "prod_drip").await.replace("drip", "drop"));
         assert!(!said.contains("hidden"), "{said}");
     }
-    hosted.end().await;
+    gateway.end().await;
     for scope in [Scope::default(), Scope { access: Some(Access::ReadOnly), ..Scope::default() }] {
-        let hosted = TestGateway::start(config(), token_of(scope)).await;
-        let said = refused(&hosted, "/mcp", &[TOKEN], "prod_drop").await;
+        let gateway = TestGateway::start(config(), token_of(scope)).await;
+        let said = refused(&gateway, "/mcp", &[TOKEN], "prod_drop").await;
         assert!(said.contains("there is no tool `prod_drop`"), "{said}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -472,26 +474,26 @@ async fn text_of_an_untrusted_server_is_marked_for_models() {
         let mut server = canned(&folder, generation);
         server["trust"] = "untrusted".into();
         server["allowTools"] = json!(["echo", "plan", "x://notes"]);
-        let hosted = TestGateway::to(&json!({ "web": server })).await;
+        let gateway = TestGateway::to(&json!({ "web": server })).await;
         for era in [Era::Legacy, Era::Modern] {
-            let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-            let listed = asker.ask("tools/list", json!({})).await;
+            let mut client = TestClient::new(era, gateway.address).await.unwrap();
+            let listed = client.ask("tools/list", json!({})).await;
             let description = listed["result"]["tools"][0]["description"].as_str().unwrap();
             assert!(description.starts_with("[web, untrusted]"), "{listed}");
-            let called = asker.call("web_echo", json!({})).await;
+            let called = client.call("web_echo", json!({})).await;
             let blocks = called["result"]["content"].as_array().unwrap();
             let opening = blocks[0]["text"].as_str().unwrap();
             assert!(opening.starts_with("[content of the untrusted server `web`"), "{called}");
             assert_eq!((blocks.len(), &blocks[1]), (3, &result["content"][0]), "{called}");
-            let read = asker.ask("resources/read", json!({ "uri": "x://notes" })).await;
+            let read = client.ask("resources/read", json!({ "uri": "x://notes" })).await;
             let text = read["result"]["contents"][0]["text"].as_str().unwrap();
             assert!(
                 text.contains("untrusted server `web`") && text.contains("\nprivate\n"),
                 "{read}"
             );
-            let prompt = asker.ask("prompts/get", json!({ "name": "web_plan" })).await;
+            let prompt = client.ask("prompts/get", json!({ "name": "web_plan" })).await;
             assert_eq!(prompt["result"]["messages"].as_array().unwrap().len(), 2, "{prompt}");
         }
-        hosted.end().await;
+        gateway.end().await;
     }
 }

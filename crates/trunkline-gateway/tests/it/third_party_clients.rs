@@ -61,7 +61,7 @@ async fn official_sdks_search_describe_and_call_in_meta_mode() {
     let url = format!("http://{}/mcp", listen(Words).await);
     let server = json!({ "words": { "type": "http", "url": url } });
     let written = json!({ "mode": "meta", "mcpServers": server }).to_string();
-    let hosted = TestGateway::of(config::parse("test", written).config).await;
+    let gateway = TestGateway::of(config::parse("test", written).config).await;
     let calls = [
         ("trunkline_search", r#"{"queries":["count words"]}"#),
         ("trunkline_describe", r#"{"names":["words_count_words"]}"#),
@@ -75,7 +75,7 @@ async fn official_sdks_search_describe_and_call_in_meta_mode() {
                 "typescript" => peers::node_client("list_and_call.mjs"),
                 _ => python(),
             };
-            command.arg(hosted.url()).args([tool, arguments]).args(era);
+            command.arg(gateway.url()).args([tool, arguments]).args(era);
             let report: Value = serde_json::from_str(&peers::run(command).await).unwrap();
             assert_eq!(report["tools"].as_array().unwrap().len(), 4, "{report}");
             results.push(report["result"].clone());
@@ -85,5 +85,5 @@ async fn official_sdks_search_describe_and_call_in_meta_mode() {
         assert!(text(1).contains(r#""name":"words_count_words""#), "{results:?}");
         assert_eq!(results[2]["structuredContent"]["words"], 2, "{client}: {results:?}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }

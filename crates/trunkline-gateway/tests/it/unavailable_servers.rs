@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use trunkline::config;
 use trunkline::connection::{HttpOptions, NoopHandler, OutgoingRequest, State};
 use trunkline::message::Raw;
@@ -17,13 +17,13 @@ use trunkline::principal::{Principal, Requester};
 use trunkline_testkit::peers;
 
 use crate::support::client::{Era, TestClient, borrowed, text};
-use crate::support::echoing_server::echoing;
+use crate::support::echoing_server::{Gate, echoing};
 use crate::support::gateway::{Folder, TestGateway, configuration, connecting_with};
 use crate::support::http_connection::Sent;
 use crate::support::http_server::Frank;
-use crate::support::server_requests::{go_on, state_of};
+use crate::support::server_requests::{go_on, message, state_of};
 use crate::support::subscription::Subscribed;
-use crate::support::wait::{LONGEST, until};
+use crate::support::wait::{LONGEST, passing_time, until};
 
 /// A remote server that can be stopped and restarted.
 struct Remote {
@@ -61,21 +61,21 @@ impl Drop for Remote {
 }
 
 /// The names of the tools in a list, and its unavailable servers.
-async fn listed(asker: &mut TestClient) -> (Vec<String>, Value) {
-    let result = asker.ask("tools/list", json!({})).await["result"].take();
+async fn listed(client: &mut TestClient) -> (Vec<String>, Value) {
+    let result = client.ask("tools/list", json!({})).await["result"].take();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     let names = result["tools"].as_array().unwrap().iter().map(name).collect();
     (names, result["_meta"]["io.trunkline/unavailable"].clone())
 }
 
 /// The `ttlMs` of a list.
-async fn ttl(asker: &mut TestClient) -> Value {
-    asker.ask("tools/list", json!({})).await["result"]["ttlMs"].take()
+async fn ttl(client: &mut TestClient) -> Value {
+    client.ask("tools/list", json!({})).await["result"]["ttlMs"].take()
 }
 
 /// The text of a failed call, and whether a retry may help.
-async fn failed(asker: &mut TestClient, tool: &str) -> (String, Value) {
-    let answer = asker.call(tool, json!({ "token": "x" })).await;
+async fn failed(client: &mut TestClient, tool: &str) -> (String, Value) {
+    let answer = client.call(tool, json!({ "token": "x" })).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     let retry = answer["result"]["_meta"]["io.trunkline/retry"].clone();
     (text(&answer).to_owned(), retry)
@@ -86,38 +86,38 @@ async fn failed(asker: &mut TestClient, tool: &str) -> (String, Value) {
 async fn permanently_failed_server_is_reported_without_retry() {
     let mut entry = echoing("legacy");
     entry["restart"] = json!("never");
-    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let (words, retry) = failed(&mut asker, "exit").await;
+    let gateway = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let (words, retry) = failed(&mut client, "exit").await;
     assert_eq!(retry, json!(false), "{words}");
     for _ in 0..2 {
-        let (names, missing) = listed(&mut asker).await;
+        let (names, missing) = listed(&mut client).await;
         assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(false)), "{missing}");
         assert_eq!(missing[0]["state"], "failed");
         // Listing again soon would not help.
-        assert_eq!(ttl(&mut asker).await, 60_000);
-        let (words, retry) = failed(&mut asker, "echo").await;
+        assert_eq!(ttl(&mut client).await, 60_000);
+        let (words, retry) = failed(&mut client, "echo").await;
         assert_eq!(retry, json!(false));
         assert!(words.contains("server `echoing` is down"), "{words}");
         assert!(words.ends_with("Trying again will not help until the cause is fixed."));
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn a_process_that_is_started_again_is_worth_another_try() {
     let mut entry = echoing("legacy");
     entry["restart"] = json!({ "policy": "on-failure", "delay": "60s", "maxDelay": "60s" });
-    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let (words, retry) = failed(&mut asker, "exit").await;
+    let gateway = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let (words, retry) = failed(&mut client, "exit").await;
     assert_eq!(retry, json!(true), "{words}");
-    let connection = hosted.host.servers().get("echoing").unwrap();
+    let connection = gateway.host.servers().get("echoing").unwrap();
     until("a restart is scheduled", async || connection.status().next_attempt).await;
-    let (_, missing) = listed(&mut asker).await;
+    let (_, missing) = listed(&mut client).await;
     assert_eq!(missing[0]["retry"], json!(true), "{missing}");
-    assert_eq!(ttl(&mut asker).await, 0);
-    hosted.end().await;
+    assert_eq!(ttl(&mut client).await, 0);
+    gateway.end().await;
 }
 
 /// A remote server is absent while it is unreachable, and returns when it is reachable again.
@@ -125,16 +125,16 @@ async fn a_process_that_is_started_again_is_worth_another_try() {
 async fn unreachable_url_is_absent_from_lists_until_it_recovers() {
     let remote = Remote::start("0");
     let port = remote.port.clone();
-    let hosted = TestGateway::to(&json!({ "remote": remote.entry() })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = TestGateway::to(&json!({ "remote": remote.entry() })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     assert_eq!(
-        listed(&mut asker).await,
+        listed(&mut client).await,
         (["announce", "lose", "slow"].map(str::to_owned).into(), Value::Null)
     );
-    let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
+    let mut subscribed = Subscribed::at("/mcp", &mut client).await;
     drop(remote);
     let words = loop {
-        let (words, retry) = failed(&mut asker, "slow").await;
+        let (words, retry) = failed(&mut client, "slow").await;
         assert_eq!(retry, json!(true), "{words}");
         if words.contains("refuses connections") {
             break words;
@@ -142,12 +142,12 @@ async fn unreachable_url_is_absent_from_lists_until_it_recovers() {
     };
     assert!(words.ends_with("Trying again later may help."), "{words}");
     assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
-    let (names, missing) = listed(&mut asker).await;
+    let (names, missing) = listed(&mut client).await;
     assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
     let _remote = Remote::start(&port);
     assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
-    assert_eq!(listed(&mut asker).await.0.len(), 3);
-    hosted.end().await;
+    assert_eq!(listed(&mut client).await.0.len(), 3);
+    gateway.end().await;
 }
 
 /// A host that accepts no connections does not respond at all: nothing is refused or closed.
@@ -159,19 +159,20 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     entry["timeouts"] = json!({ "call": "2s", "grace": "20s" });
     let connect_timeout = Duration::from_millis(500);
     let connections = connecting_with(HttpOptions { connect_timeout, ..HttpOptions::default() });
-    let hosted = TestGateway::connecting(&json!({ "remote": entry }), connections).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    assert_eq!(listed(&mut asker).await.0.len(), 3);
-    let mut subscribed = Subscribed::at("/mcp", &mut asker).await;
+    let gateway = TestGateway::connecting(&json!({ "remote": entry }), connections).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    assert_eq!(listed(&mut client).await.0.len(), 3);
+    let mut subscribed = Subscribed::at("/mcp", &mut client).await;
     remote.signal("STOP");
     // The backlog of the system, and more that are dropped.
     let address = format!("127.0.0.1:{}", remote.port);
     let mut crowd = JoinSet::new();
     (0..40).for_each(|_| drop(crowd.spawn(TcpStream::connect(address.clone()))));
-    sleep(Duration::from_millis(200)).await;
+    // Those that the backlog has room for.
+    crowd.join_next().await.unwrap().unwrap().unwrap();
     let reaching = async {
         loop {
-            let (words, retry) = failed(&mut asker, "lose").await;
+            let (words, retry) = failed(&mut client, "lose").await;
             assert_eq!(retry, json!(true), "{words}");
             // An existing connection may be used first.
             if words.contains("takes no connection in time") {
@@ -182,15 +183,15 @@ async fn an_address_that_takes_no_connection_is_absent_until_it_does() {
     let words = timeout(LONGEST, reaching).await.expect("it is found out");
     assert!(words.starts_with("MCP server unreachable: server `remote`"), "{words}");
     assert_eq!(subscribed.next().await.unwrap()["method"], "notifications/tools/list_changed");
-    let (names, missing) = listed(&mut asker).await;
+    let (names, missing) = listed(&mut client).await;
     assert_eq!((names.len(), &missing[0]["server"]), (0, &json!("remote")), "{missing}");
     assert_eq!(missing[0]["retry"], json!(true), "{missing}");
     drop(crowd);
     remote.signal("CONT");
     let back = timeout(LONGEST, subscribed.next()).await.expect("it is tried by itself");
     assert_eq!(back.unwrap()["method"], "notifications/tools/list_changed");
-    assert_eq!(listed(&mut asker).await.0.len(), 3);
-    hosted.end().await;
+    assert_eq!(listed(&mut client).await.0.len(), 3);
+    gateway.end().await;
 }
 
 /// A server that was never reached is retried when a list is requested.
@@ -199,16 +200,16 @@ async fn an_address_that_was_never_there_may_come() {
     let remote = Remote::start("0");
     let (entry, port) = (remote.entry(), remote.port.clone());
     drop(remote);
-    let hosted = TestGateway::to(&json!({ "remote": entry })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let (names, missing) = listed(&mut asker).await;
+    let gateway = TestGateway::to(&json!({ "remote": entry })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let (names, missing) = listed(&mut client).await;
     assert_eq!((names.len(), &missing[0]["retry"]), (0, &json!(true)), "{missing}");
-    let (words, retry) = failed(&mut asker, "slow").await;
+    let (words, retry) = failed(&mut client, "slow").await;
     assert_eq!(retry, json!(true), "{words}");
     let _remote = Remote::start(&port);
-    until("it is tried again", async || (!listed(&mut asker).await.0.is_empty()).then_some(()))
+    until("it is tried again", async || (!listed(&mut client).await.0.is_empty()).then_some(()))
         .await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A subscriber gets no error if the server is unavailable at that time.
@@ -216,15 +217,15 @@ async fn an_address_that_was_never_there_may_come() {
 async fn subscription_is_renewed_when_its_server_returns() {
     let remote = Remote::start("0");
     let (mut entry, port) = (remote.entry(), remote.port.clone());
-    let hosted = TestGateway::to(&json!({ "remote": entry })).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let subscribed = asker.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
+    let gateway = TestGateway::to(&json!({ "remote": entry })).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let subscribed = client.ask("resources/subscribe", json!({ "uri": "x://note" })).await;
     assert!(subscribed["result"].is_object(), "{subscribed}");
     drop(remote);
     entry["headers"] = json!({ "X-Changed": "yes" });
     let changed = configuration(&json!({ "remote": entry }));
-    hosted.host.reload(changed, BTreeMap::new()).await;
-    let connection = hosted.host.servers().get("remote").unwrap();
+    gateway.host.reload(changed, BTreeMap::new()).await;
+    let connection = gateway.host.servers().get("remote").unwrap();
     let becomes = async |state: State| {
         let mut status = connection.watch();
         let there = timeout(LONGEST, status.wait_for(|status| status.state == state)).await;
@@ -241,7 +242,7 @@ async fn subscription_is_renewed_when_its_server_returns() {
         (answer["content"][0]["text"] != "").then_some(())
     };
     until("the server has a subscription", is_subscribed).await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// CALL-2: the error about a reachable server is accurate, and names the server.
@@ -249,27 +250,27 @@ async fn subscription_is_renewed_when_its_server_returns() {
 async fn a_server_that_was_reached_is_not_called_unreachable() {
     let mut entry = echoing("legacy");
     entry["timeouts"]["call"] = json!("300ms");
-    let hosted = TestGateway::to(&json!({ "echoing": entry })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let (words, retry) = failed(&mut asker, "hang").await;
+    let gateway = TestGateway::to(&json!({ "echoing": entry })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let (words, retry) = failed(&mut client, "hang").await;
     assert_eq!(
         words,
         "The call failed: server `echoing`: it did not answer the call within 300ms. \
          Trying again later may help."
     );
     assert_eq!(retry, json!(true));
-    hosted.end().await;
+    gateway.end().await;
     // A server that never responded is unreachable.
     let mut silent = json!({ "command": "sleep", "args": ["1000"], "restart": "never" });
     silent["timeouts"] = json!({ "connect": "100ms", "handshake": "100ms" });
-    let hosted = TestGateway::to(&json!({ "silent": silent })).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let (words, retry) = failed(&mut asker, "silent_x").await;
+    let gateway = TestGateway::to(&json!({ "silent": silent })).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let (words, retry) = failed(&mut client, "silent_x").await;
     let expected = "MCP server unreachable: server `silent`: it did not answer in time: \
                     `timeouts.handshake` is 100ms. ";
     assert!(words.starts_with(expected), "{words}");
     assert_eq!(retry, json!(false));
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// All requests for items of a server, except calls.
@@ -291,51 +292,64 @@ async fn items_of_a_server_that_never_started_are_unavailable() {
     let servers = json!({ "down": { "command": "no-such-program" }, "echoing": echoing("legacy") });
     let agents = json!({ "limited": { "tools": ["echoing_*"] } });
     let written = json!({ "mcpServers": servers, "agents": agents });
-    let hosted = TestGateway::of(config::parse("test", written.to_string()).config).await;
+    let gateway = TestGateway::of(config::parse("test", written.to_string()).config).await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
         for (method, params) in asked_of("down") {
-            let error = asker.ask(method, params).await["error"].take();
+            let error = client.ask(method, params).await["error"].take();
             assert_eq!((&error["code"], &error["data"]["retry"]), (&json!(-32_603), &json!(false)));
             let words = error["message"].as_str().unwrap();
             let expected = "MCP server unreachable: server `down`: the program `no-such-program` was not found";
             assert!(words.starts_with(expected), "{words}");
         }
         for (method, params) in asked_of("none") {
-            let error = asker.ask(method, params).await["error"].take();
+            let error = client.ask(method, params).await["error"].take();
             assert!(error["message"].as_str().unwrap().starts_with("there is no "), "{error}");
         }
     }
     // A caller that cannot see any of its items learns nothing of the server.
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     for (method, params) in asked_of("down") {
-        let written = asker.write(method, params);
+        let written = client.write(method, params);
         let headers = borrowed(&written.headers);
         let path = "/mcp/agents/limited";
         let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
-        let (_, messages) = asker.channel.messages(&sent).await.unwrap();
+        let (_, messages) = client.channel.messages(&sent).await.unwrap();
         let words = messages[0]["error"]["message"].as_str().unwrap();
         assert!(words.starts_with("there is no "), "{words}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// CON-15: a request that names a server waits for it, also by a URI.
 #[tokio::test]
 async fn a_read_waits_for_the_server_that_its_address_names() {
-    let mut slow = echoing("legacy");
-    slow["command"] = "sh".into();
-    let mut args =
-        vec![json!("-c"), json!("sleep 1; exec \"$@\""), json!("sh"), json!(peers::python())];
-    args.extend([json!("-I"), json!(peers::echoing_server()), json!("legacy"), json!("watched")]);
-    slow["args"] = args.into();
-    slow["timeouts"]["grace"] = "50ms".into();
     for era in [Era::Legacy, Era::Modern] {
-        let hosted = TestGateway::to(&json!({ "slow": slow })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        let read = asker.ask("resources/read", json!({ "uri": "trunkline://slow/x://note" })).await;
+        let gate = Gate::new();
+        let script = "while [ ! -e \"$0\" ]; do sleep 0.02; done; exec \"$@\"";
+        let mut slow = echoing("legacy");
+        slow["command"] = "sh".into();
+        slow["args"] = json!([
+            "-c",
+            script,
+            gate.path(),
+            peers::python(),
+            "-I",
+            peers::echoing_server(),
+            "legacy",
+            "watched"
+        ]);
+        slow["timeouts"]["grace"] = "50ms".into();
+        let gateway = TestGateway::to(&json!({ "slow": slow })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        let written = client.write("resources/read", json!({ "uri": "trunkline://slow/x://note" }));
+        // A response becomes a stream when it takes longer than the grace period.
+        let head = passing_time(Duration::from_secs(1), client.begin(&written)).await.unwrap();
+        assert!(head.is_stream(), "{head:?}");
+        gate.open();
+        let read = message(&mut client.channel).await;
         assert_eq!(read["result"]["contents"][0]["text"], "what x://note says", "{read}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -345,41 +359,41 @@ async fn missing_client_capability_is_reported_to_the_client() {
     let folder = Folder::new();
     let args = json!(["-I", peers::lively_server(), folder.text(), "modern"]);
     let server = json!({ "command": peers::python(), "args": args, "prefix": "" });
-    let hosted = TestGateway::to(&json!({ "lively": server })).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    asker.capabilities = json!({});
-    asker.open().await.unwrap();
-    let (words, retry) = failed(&mut asker, "ask").await;
+    let gateway = TestGateway::to(&json!({ "lively": server })).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    client.capabilities = json!({});
+    client.open().await.unwrap();
+    let (words, retry) = failed(&mut client, "ask").await;
     assert_eq!(
         words,
         "The call failed: server `lively` has a question, and the client of this call does not offer \
          `elicitation/create`. Trying again will not help until the cause is fixed."
     );
     assert_eq!(retry, json!(false));
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A server whose request is refused decides itself on the result of the call.
 #[tokio::test]
 async fn error_of_a_server_after_a_refused_request_is_passed_on() {
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
     let own = json!({ "code": -32_601, "message": "its own words", "data": { "ticket": 42 } });
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        asker.capabilities = json!({});
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        client.capabilities = json!({});
         if era == Era::Legacy {
-            asker.open().await.unwrap();
+            client.open().await.unwrap();
         }
-        assert_eq!(asker.call("ask_or_fail", json!({})).await["error"], own, "{era:?}");
+        assert_eq!(client.call("ask_or_fail", json!({})).await["error"], own, "{era:?}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A server at its concurrency limit is available, and a retry may succeed.
 #[tokio::test]
 async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
-    let connection = hosted.host.servers().get("echoing").unwrap();
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let connection = gateway.host.servers().get("echoing").unwrap();
     connection.connect().await.unwrap();
     let mut crowd = JoinSet::new();
     for number in 0..2048 {
@@ -396,9 +410,9 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
                 .is_ok()
         });
     }
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     let words = loop {
-        let answer = asker.call("echo", json!({ "token": "x" })).await;
+        let answer = client.call("echo", json!({ "token": "x" })).await;
         if answer["result"]["isError"] == true {
             assert_eq!(answer["result"]["_meta"]["io.trunkline/retry"], true, "{answer}");
             break text(&answer).to_owned();
@@ -411,22 +425,22 @@ async fn a_server_that_has_too_much_to_do_is_worth_another_try() {
     );
     crowd.shutdown().await;
     until("a call is accepted again", async || {
-        let answer = asker.call("echo", json!({ "token": "x" })).await;
+        let answer = client.call("echo", json!({ "token": "x" })).await;
         (answer["result"]["isError"] != true).then_some(())
     })
     .await;
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Starts a call that hangs, and returns its final result.
-async fn hanging(hosted: &TestGateway) -> tokio::task::JoinHandle<(String, Value)> {
-    let address = hosted.address;
-    let mut asker = TestClient::new(Era::Modern, address).await.unwrap();
-    listed(&mut asker).await;
-    let call = tokio::spawn(async move { failed(&mut asker, "hang").await });
-    let mut asker = TestClient::new(Era::Modern, address).await.unwrap();
+async fn hanging(gateway: &TestGateway) -> tokio::task::JoinHandle<(String, Value)> {
+    let address = gateway.address;
+    let mut client = TestClient::new(Era::Modern, address).await.unwrap();
+    listed(&mut client).await;
+    let call = tokio::spawn(async move { failed(&mut client, "hang").await });
+    let mut client = TestClient::new(Era::Modern, address).await.unwrap();
     until("the call hangs", async || {
-        (text(&asker.call("hung", json!({})).await) != "[]").then_some(())
+        (text(&client.call("hung", json!({})).await) != "[]").then_some(())
     })
     .await;
     call
@@ -434,9 +448,9 @@ async fn hanging(hosted: &TestGateway) -> tokio::task::JoinHandle<(String, Value
 
 #[tokio::test]
 async fn ended_call_reports_whether_its_tool_is_removed() {
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
-    let call = hanging(&hosted).await;
-    hosted.host.reload(configuration(&json!({})), Default::default()).await;
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let call = hanging(&gateway).await;
+    gateway.host.reload(configuration(&json!({})), Default::default()).await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
     assert_eq!(retry, json!(false), "{words}");
     assert_eq!(
@@ -444,15 +458,15 @@ async fn ended_call_reports_whether_its_tool_is_removed() {
         "The call failed: server `echoing` is not in the configuration any more. \
          Trying again will not help: list the tools again."
     );
-    hosted.end().await;
+    gateway.end().await;
 
-    let hosted = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
-    let call = hanging(&hosted).await;
-    hosted.host.shutdown().await;
+    let gateway = TestGateway::to(&json!({ "echoing": echoing("legacy") })).await;
+    let call = hanging(&gateway).await;
+    gateway.host.shutdown().await;
     let (words, retry) = timeout(LONGEST, call).await.expect("it ends").unwrap();
     assert_eq!(retry, json!(true), "{words}");
     assert!(words.starts_with("The call failed: server `echoing`: "), "{words}");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// CALL-8: over HTTP, the modern era has no response to a server request. A dual-era server that
@@ -464,22 +478,22 @@ async fn a_server_of_both_eras_that_sends_requests_is_answered_in_the_older_one(
     {
         let frank = Frank::new("request-both");
         let entry = json!({ "url": frank.url, "prefix": "", "access": "read-write" });
-        let hosted = TestGateway::to(&json!({ "frank": entry })).await;
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        asker.capabilities = capabilities;
+        let gateway = TestGateway::to(&json!({ "frank": entry })).await;
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        client.capabilities = capabilities;
         if era == Era::Legacy {
-            asker.open().await.unwrap();
+            client.open().await.unwrap();
         }
-        let (words, retry) = failed(&mut asker, "wait").await;
+        let (words, retry) = failed(&mut client, "wait").await;
         assert!(words.contains("it sent the request `elicitation/create`"), "{words}");
         assert_eq!(retry, json!(true), "{words}");
-        let answer = asker.call("wait", json!({})).await;
+        let answer = client.call("wait", json!({})).await;
         let said = match era {
-            Era::Modern => go_on(&mut asker, "wait", &state_of(&answer)).await,
+            Era::Modern => go_on(&mut client, "wait", &state_of(&answer)).await,
             Era::Legacy => answer,
         };
         let expected = if era == Era::Modern { "Ada" } else { "does not offer" };
         assert!(text(&said).contains(expected), "{said}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }

@@ -17,7 +17,7 @@ fn starting() -> Value {
 
 /// A gateway with a server that is ready, one that is starting and one that is down. The agent `few`
 /// may see only the first.
-async fn hosted(folder: &Folder) -> TestGateway {
+async fn gateway(folder: &Folder) -> TestGateway {
     let find = json!({ "name": "find", "description": "Find notes",
         "inputSchema": { "type": "object" } });
     folder.write("tools.list.json", &json!({ "tools": [find] }).to_string());
@@ -37,8 +37,8 @@ async fn hosted(folder: &Folder) -> TestGateway {
 }
 
 /// The text of an answer, and whether it is an error.
-async fn answer(asker: &mut TestClient, tool: &str, arguments: Value) -> (String, bool) {
-    let answer = asker.call(tool, arguments).await;
+async fn answer(client: &mut TestClient, tool: &str, arguments: Value) -> (String, bool) {
+    let answer = client.call(tool, arguments).await;
     (text(&answer).to_owned(), answer["result"]["isError"] == true)
 }
 
@@ -49,34 +49,34 @@ const NOTE: &str = "unavailable servers: down (the program `no-such-program` was
 #[tokio::test]
 async fn meta_tools_name_servers_that_are_not_ready() {
     let folder = Folder::new();
-    let hosted = hosted(&folder).await;
+    let gateway = gateway(&folder).await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut asker = TestClient::new(era, hosted.address).await.unwrap();
-        let found = answer(&mut asker, "trunkline_search", json!({ "queries": ["find notes"] }));
+        let mut client = TestClient::new(era, gateway.address).await.unwrap();
+        let found = answer(&mut client, "trunkline_search", json!({ "queries": ["find notes"] }));
         let (found, is_error) = found.await;
         assert_eq!(found, format!("notes_find(): Find notes\n{NOTE}\n"));
         assert!(!is_error);
-        let none = answer(&mut asker, "trunkline_search", json!({ "queries": ["zzzz"] })).await;
+        let none = answer(&mut client, "trunkline_search", json!({ "queries": ["zzzz"] })).await;
         assert_eq!(none.0, format!("no tool fits; try other words, or fewer\n{NOTE}\n"));
         for (server, part) in [("down", "is unavailable now (the program"), ("slow", "not ready")] {
             let arguments = json!({ "queries": ["find"], "server": server });
-            let (text, is_error) = answer(&mut asker, "trunkline_search", arguments).await;
+            let (text, is_error) = answer(&mut client, "trunkline_search", arguments).await;
             assert!(is_error && text.contains(part) && text.contains("call again later"), "{text}");
             let names = json!({ "names": [format!("{server}_find")] });
-            let (text, is_error) = answer(&mut asker, "trunkline_describe", names).await;
+            let (text, is_error) = answer(&mut client, "trunkline_describe", names).await;
             assert!(is_error && text.contains(part) && text.contains("call again later"), "{text}");
             assert!(!text.contains("did you mean"), "{text}");
         }
         let known = json!({ "queries": ["zzzz"], "server": "notes" });
-        let (text, is_error) = answer(&mut asker, "trunkline_search", known).await;
+        let (text, is_error) = answer(&mut client, "trunkline_search", known).await;
         assert!(!is_error && !text.contains("later"), "{text}");
-        let (listed, _) = answer(&mut asker, "trunkline_servers", json!({})).await;
+        let (listed, _) = answer(&mut client, "trunkline_servers", json!({})).await;
         let lines: Vec<_> = listed.lines().collect();
         assert!(lines[0].starts_with("down: unavailable now (the program `no-such"), "{listed}");
         assert!(lines[1].starts_with("notes: 1 tool"), "{listed}");
         assert_eq!(lines[2], "slow: not ready yet; call again later");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// A server that the caller may not see does not exist, and the reason is only for callers that may
@@ -84,43 +84,43 @@ async fn meta_tools_name_servers_that_are_not_ready() {
 #[tokio::test]
 async fn hidden_servers_are_not_named() {
     let folder = Folder::new();
-    let hosted = hosted(&folder).await;
+    let gateway = gateway(&folder).await;
     for (agent, note) in [("few", ""), ("some", "unavailable servers: down; call again")] {
         let path = format!("/mcp/agents/{agent}");
-        let at = (hosted.address, &*path);
-        let mut asker = TestClient::at(at, Era::Modern, &[]).await.unwrap();
+        let at = (gateway.address, &*path);
+        let mut client = TestClient::at(at, Era::Modern, &[]).await.unwrap();
         for (tool, arguments) in [
             ("trunkline_search", json!({ "queries": ["find"] })),
             ("trunkline_describe", json!({ "names": ["slow_find", "notes_find"] })),
             ("trunkline_list_resources", json!({})),
             ("trunkline_list_prompts", json!({})),
         ] {
-            let (text, _) = answer(&mut asker, tool, arguments).await;
+            let (text, _) = answer(&mut client, tool, arguments).await;
             assert!(!text.contains("not ready") && !text.contains("no-such"), "{agent}: {text}");
             assert!(tool == "trunkline_describe" || text.contains(note), "{agent}: {text}");
             assert!(agent == "some" || !text.contains("unavailable"), "{agent}: {text}");
         }
-        let (text, _) = answer(&mut asker, "trunkline_servers", json!({})).await;
+        let (text, _) = answer(&mut client, "trunkline_servers", json!({})).await;
         assert_eq!(text.lines().count(), if agent == "some" { 2 } else { 1 }, "{text}");
     }
-    hosted.end().await;
+    gateway.end().await;
 }
 
 /// Regression: a server that is down was said to have no resources.
 #[tokio::test]
 async fn lists_of_resources_and_prompts_name_servers_that_are_not_ready() {
     let folder = Folder::new();
-    let hosted = hosted(&folder).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+    let gateway = gateway(&folder).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
     for (tool, items) in
         [("trunkline_list_resources", "resources"), ("trunkline_list_prompts", "prompts")]
     {
-        let (text, is_error) = answer(&mut asker, tool, json!({})).await;
+        let (text, is_error) = answer(&mut client, tool, json!({})).await;
         assert_eq!((text, is_error), (format!("no {items} are known yet\n{NOTE}\n"), false));
-        let (text, is_error) = answer(&mut asker, tool, json!({ "server": "notes" })).await;
+        let (text, is_error) = answer(&mut client, tool, json!({ "server": "notes" })).await;
         assert_eq!((text, is_error), (format!("server `notes` has no {items}\n"), false));
         for server in ["down", "slow"] {
-            let (text, is_error) = answer(&mut asker, tool, json!({ "server": server })).await;
+            let (text, is_error) = answer(&mut client, tool, json!({ "server": server })).await;
             assert!(is_error && !text.contains("has no"), "{text}");
             assert!(
                 text.contains(&format!("{items} cannot be listed; call again later")),
@@ -128,5 +128,5 @@ async fn lists_of_resources_and_prompts_name_servers_that_are_not_ready() {
             );
         }
     }
-    hosted.end().await;
+    gateway.end().await;
 }

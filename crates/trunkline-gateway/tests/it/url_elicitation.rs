@@ -9,18 +9,18 @@ use crate::support::server_requests::{begun, message};
 
 const COMPLETE: &str = "notifications/elicitation/complete";
 
-async fn hosted(share: &str) -> TestGateway {
+async fn gateway(share: &str) -> TestGateway {
     let mut server = echoing("legacy");
     server["share"] = share.into();
     TestGateway::to(&json!({ "echoing": server })).await
 }
 
 /// A session with support for URL elicitation.
-async fn visitor(hosted: &TestGateway) -> TestClient {
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    asker.capabilities = json!({ "elicitation": { "url": {} } });
-    asker.open().await.unwrap();
-    asker
+async fn visitor(gateway: &TestGateway) -> TestClient {
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    client.capabilities = json!({ "elicitation": { "url": {} } });
+    client.open().await.unwrap();
+    client
 }
 
 fn assert_complete(said: &Value, id: &str) {
@@ -31,8 +31,8 @@ fn assert_complete(said: &Value, id: &str) {
 #[tokio::test]
 async fn session_receives_completion_of_a_url_elicitation_error() {
     for share in ["all", "per-client"] {
-        let hosted = hosted(share).await;
-        let [mut one, mut other] = [visitor(&hosted).await, visitor(&hosted).await];
+        let gateway = gateway(share).await;
+        let [mut one, mut other] = [visitor(&gateway).await, visitor(&gateway).await];
         let [mut to_one, mut to_other] =
             [one.request("GET", &[]).await.1, other.request("GET", &[]).await.1];
         let refused = one.call("visit", json!({ "id": "visit-1", "wait": 1000 })).await;
@@ -41,16 +41,16 @@ async fn session_receives_completion_of_a_url_elicitation_error() {
         assert_complete(&message(&mut to_one).await, "visit-1");
         // Each is notified once, and other sessions are not: the next message of each is another
         // one.
-        for (asker, stream, id) in
+        for (client, stream, id) in
             [(&mut one, &mut to_one, "visit-2"), (&mut other, &mut to_other, "visit-3")]
         {
-            asker.call("visit", json!({ "id": id, "wait": 1000 })).await;
+            client.call("visit", json!({ "id": id, "wait": 1000 })).await;
             assert_complete(&message(stream).await, id);
         }
         other.call("exit", json!({})).await;
         let ended = message(&mut hanging).await;
         assert_eq!(ended["result"]["isError"], true, "{share}: {ended}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
@@ -58,8 +58,8 @@ async fn session_receives_completion_of_a_url_elicitation_error() {
 #[tokio::test]
 async fn a_visit_that_a_call_asks_for_is_over_on_the_stream_of_the_call() {
     for share in ["all", "per-client"] {
-        let hosted = hosted(share).await;
-        let [mut one, mut other] = [visitor(&hosted).await, visitor(&hosted).await];
+        let gateway = gateway(share).await;
+        let [mut one, mut other] = [visitor(&gateway).await, visitor(&gateway).await];
         let mut asking = begun(&mut one, "ask_visit", json!({ "id": "visit-2" })).await;
         let question = message(&mut asking).await;
         assert_eq!(question["params"]["elicitationId"], "visit-2", "{question}");
@@ -71,6 +71,6 @@ async fn a_visit_that_a_call_asks_for_is_over_on_the_stream_of_the_call() {
         one.tell(&answer).await.unwrap();
         assert_complete(&message(&mut asking).await, "visit-2");
         assert_eq!(text(&message(&mut asking).await), "None");
-        hosted.end().await;
+        gateway.end().await;
     }
 }

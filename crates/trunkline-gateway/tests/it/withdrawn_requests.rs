@@ -39,94 +39,94 @@ async fn taken_back(stream: &mut Channel) -> Value {
 #[tokio::test]
 async fn session_receives_cancellation_of_a_server_request() {
     for share in ["all", "per-client"] {
-        let hosted = TestGateway::to(&asking(share, "10m")).await;
-        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-        let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+        let gateway = TestGateway::to(&asking(share, "10m")).await;
+        let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+        let mut stream = begun(&mut client, "take_back", json!({ "wait": 300 })).await;
         let question = taken_back(&mut stream).await;
-        asker.tell(&accepted(&question)).await.unwrap();
+        client.tell(&accepted(&question)).await.unwrap();
         assert_eq!(text(&message(&mut stream).await), "taken back");
-        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
+        assert_eq!(text(&client.call("answers", json!({})).await), "[]", "{share}");
         // The next server request works as usual.
-        let mut stream = begun(&mut asker, "ask", json!({})).await;
-        asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+        let mut stream = begun(&mut client, "ask", json!({})).await;
+        client.tell(&accepted(&message(&mut stream).await)).await.unwrap();
         assert_eq!(text(&message(&mut stream).await), "Ada");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 /// The cancellation goes to the GET stream, like the request, and not to that of any call.
 #[tokio::test]
 async fn cancellation_follows_the_stream_of_the_server_request() {
-    let hosted = TestGateway::to(&asking("per-client", "10m")).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let _hanging = begun(&mut asker, "hang", json!({ "token": "own" })).await;
-    until_said(&mut asker, "hung", "own").await;
-    let mut standing = asker.request("GET", &[]).await.1;
-    let mut stream = begun(&mut asker, "take_back", json!({ "wait": 300 })).await;
+    let gateway = TestGateway::to(&asking("per-client", "10m")).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let _hanging = begun(&mut client, "hang", json!({ "token": "own" })).await;
+    until_said(&mut client, "hung", "own").await;
+    let mut standing = client.request("GET", &[]).await.1;
+    let mut stream = begun(&mut client, "take_back", json!({ "wait": 300 })).await;
     let question = taken_back(&mut standing).await;
-    asker.tell(&accepted(&question)).await.unwrap();
+    client.tell(&accepted(&question)).await.unwrap();
     assert_eq!(text(&message(&mut stream).await), "taken back");
-    assert_eq!(text(&asker.call("answers", json!({})).await), "[]");
-    hosted.end().await;
+    assert_eq!(text(&client.call("answers", json!({})).await), "[]");
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn session_receives_cancellation_on_timeout() {
     for share in ["all", "per-client"] {
-        let hosted = TestGateway::to(&asking(share, "500ms")).await;
-        let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-        let mut stream = begun(&mut asker, "ask", json!({})).await;
+        let gateway = TestGateway::to(&asking(share, "500ms")).await;
+        let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+        let mut stream = begun(&mut client, "ask", json!({})).await;
         taken_back(&mut stream).await;
         let answer = message(&mut stream).await;
         assert!(text(&answer).contains("no response within 500ms"), "{answer}");
-        hosted.end().await;
+        gateway.end().await;
     }
 }
 
 #[tokio::test]
 async fn a_question_is_over_with_its_call() {
-    let hosted = TestGateway::to(&asking("all", "10m")).await;
-    let mut asker = TestClient::new(Era::Legacy, hosted.address).await.unwrap();
-    let mut stream = begun(&mut asker, "give_up", json!({ "wait": 300 })).await;
+    let gateway = TestGateway::to(&asking("all", "10m")).await;
+    let mut client = TestClient::new(Era::Legacy, gateway.address).await.unwrap();
+    let mut stream = begun(&mut client, "give_up", json!({ "wait": 300 })).await;
     taken_back(&mut stream).await;
     assert_eq!(text(&message(&mut stream).await), "given up");
     // A server request with a response is not cancelled.
-    let mut stream = begun(&mut asker, "ask", json!({})).await;
-    asker.tell(&accepted(&message(&mut stream).await)).await.unwrap();
+    let mut stream = begun(&mut client, "ask", json!({})).await;
+    client.tell(&accepted(&message(&mut stream).await)).await.unwrap();
     assert_eq!(text(&message(&mut stream).await), "Ada");
-    hosted.end().await;
+    gateway.end().await;
 }
 
 #[tokio::test]
 async fn stdio_client_receives_cancellation_of_a_server_request() {
-    let mut piped = StdioTestClient::to(&asking("all", "10m")).await;
-    piped.open_offering(&json!({ "elicitation": {} })).await;
-    piped.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
-    let question = piped.read().await;
-    let end = piped.read().await;
+    let mut client = StdioTestClient::to(&asking("all", "10m")).await;
+    client.open_offering(&json!({ "elicitation": {} })).await;
+    client.write(&stdio_client::call(false, "asks", "take_back", &json!({ "wait": 300 }))).await;
+    let question = client.read().await;
+    let end = client.read().await;
     assert_eq!(
         (&end["method"], &end["params"]["requestId"]),
         (&json!("notifications/cancelled"), &question["id"])
     );
-    assert_eq!(text(&piped.read().await), "taken back");
-    piped.end().await;
+    assert_eq!(text(&client.read().await), "taken back");
+    client.end().await;
 }
 
 /// A late retry with input responses gets the result of the call.
 #[tokio::test]
 async fn a_question_is_taken_back_from_a_client_that_has_to_call_again() {
     for share in ["all", "per-client"] {
-        let hosted = TestGateway::to(&asking(share, "10m")).await;
-        let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
+        let gateway = TestGateway::to(&asking(share, "10m")).await;
+        let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
         let arguments = json!({ "wait": 300, "then": 700 });
-        let state = state_of(&asker.call("take_back", arguments.clone()).await);
+        let state = state_of(&client.call("take_back", arguments.clone()).await);
         // The client gets another dedicated process while the first one waits for it.
-        until_said(&mut asker, "hung", "taken back").await;
-        let going_on = go_on_with(&mut asker, ("take_back", arguments), &state);
+        until_said(&mut client, "hung", "taken back").await;
+        let going_on = go_on_with(&mut client, ("take_back", arguments), &state);
         let answer = timeout(Duration::from_secs(30), going_on).await.expect("an answer");
         assert_eq!(text(&answer), "taken back");
-        assert_eq!(text(&asker.call("answers", json!({})).await), "[]", "{share}");
-        hosted.end().await;
+        assert_eq!(text(&client.call("answers", json!({})).await), "[]", "{share}");
+        gateway.end().await;
     }
 }
 
@@ -138,14 +138,14 @@ async fn parked_call_of_a_denied_tool_is_not_resumed() {
         server["denyTools"] = json!(denied);
         configuration(&json!({ "echoing": server }))
     };
-    let hosted = TestGateway::of(servers(&[])).await;
-    let mut asker = TestClient::new(Era::Modern, hosted.address).await.unwrap();
-    let state = state_of(&asker.call("ask", json!({})).await);
-    hosted.host.reload(servers(&["ask"]), BTreeMap::new()).await;
+    let gateway = TestGateway::of(servers(&[])).await;
+    let mut client = TestClient::new(Era::Modern, gateway.address).await.unwrap();
+    let state = state_of(&client.call("ask", json!({})).await);
+    gateway.host.reload(servers(&["ask"]), BTreeMap::new()).await;
     for _ in 0..2 {
-        let refused = go_on_with(&mut asker, ("ask", json!({})), &state).await;
+        let refused = go_on_with(&mut client, ("ask", json!({})), &state).await;
         assert_eq!(refused["error"]["code"], -32_602, "{refused}");
     }
-    until_said(&mut asker, "cancelled", "asked").await;
-    hosted.end().await;
+    until_said(&mut client, "cancelled", "asked").await;
+    gateway.end().await;
 }

@@ -72,6 +72,8 @@ mod tests {
 
     use super::*;
 
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -86,7 +88,7 @@ mod tests {
             if state.is_empty() || state.starts_with('Z') {
                 return true;
             }
-            sleep(Duration::from_millis(50)).await;
+            sleep(POLL_INTERVAL).await;
         }
         false
     }
@@ -108,9 +110,18 @@ mod tests {
     async fn slow_program_is_killed_with_its_children() {
         let file = std::env::temp_dir().join(format!("trunkline-bounded-{}", std::process::id()));
         let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
-        let late = timeout(Duration::from_secs(1), finish(shell(&script), "")).await;
-        assert!(late.is_err());
-        let started = std::fs::read_to_string(&file).unwrap();
+        let started = async {
+            loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(started) if started.ends_with('\n') => return started,
+                    _ => sleep(POLL_INTERVAL).await,
+                }
+            }
+        };
+        let started = tokio::select! {
+            finished = finish(shell(&script), "") => panic!("it never ends: {finished}"),
+            started = timeout(Duration::from_secs(60), started) => started.unwrap(),
+        };
         std::fs::remove_file(&file).unwrap();
         assert!(has_ended(started.trim()).await);
     }

@@ -9,8 +9,8 @@ use trunkline::item::ItemKind;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Attentive, Folder, call, config, converse, options, params, pass_time, poll_until, text_of,
-    tool_names, until, until_state, within,
+    Attentive, BUSY_DISK, Folder, call, config, converse, options, params, pass_time, poll_until,
+    text_of, tool_names, until, until_state, within,
 };
 
 const QUICK_RESTART: &str =
@@ -364,7 +364,7 @@ fn cache_is_written_before_shutdown() {
         tokio::task::spawn_blocking(move || busy.recv());
         within(connection.connect()).await.unwrap();
         let later = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(BUSY_DISK).await;
             done.send(()).unwrap();
         };
         within(async { tokio::join!(connection.close(), later) }).await;

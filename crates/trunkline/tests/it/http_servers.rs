@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline::call::{CallOptions, ClientContext};
@@ -245,7 +244,7 @@ async fn a_session_that_is_forgotten_costs_no_call_and_repeats_none_that_runs() 
     let connection = &listening.connection;
     within(connection.connect()).await.unwrap();
     let later = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        poll_until(async || call(connection, "slow_calls").await == "1").await;
         call(connection, "lose").await
     };
     let (slow, lost) = tokio::join!(call(connection, "slow"), later);

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use trunkline::connection::{
     CallHandler, Connection, HandlerFuture, NoopHandler, OutgoingRequest, RequestError,
     ServerRequest,
@@ -13,7 +13,7 @@ use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 
 use crate::resource_subscriptions::announcing;
-use crate::support::file_driven_server::{Folder, options, params, text_of, within};
+use crate::support::file_driven_server::{Folder, options, params, pass_time, text_of, within};
 
 /// The call timeout of these tests.
 const CALL: Duration = Duration::from_secs(1);
@@ -21,14 +21,14 @@ const CALL: Duration = Duration::from_secs(1);
 /// Longer than the call timeout.
 const THOUGHT: Duration = Duration::from_secs(2);
 
-/// A handler that responds after a delay; never if it is `None`.
+/// A handler that responds after this time, which it lets pass; never if it is `None`.
 struct Thoughtful(Option<Duration>);
 
 impl CallHandler for Thoughtful {
     fn on_server_request(&self, _: ServerRequest) -> HandlerFuture<'_> {
         Box::pin(async {
             match self.0 {
-                Some(thought) => sleep(thought).await,
+                Some(thought) => pass_time(thought).await,
                 None => pending().await,
             }
             Ok(Raw::from_value(&json!({ "action": "accept" })))

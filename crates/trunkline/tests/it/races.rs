@@ -83,8 +83,7 @@ async fn server_with_closed_stdin_is_distinguished_from_a_slow_one() {
     let deaf = connection.request("tools/call", params("deaf", &json!({})));
     let (first, second) = within(async {
         tokio::join!(deaf, async {
-            poll_until(async || folder.called("deaf") > 0).await;
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            poll_until(async || folder.lines("deafened") > 0).await;
             connection.request("tools/call", params("started", &json!({}))).await
         })
     })

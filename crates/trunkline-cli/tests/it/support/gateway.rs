@@ -38,9 +38,10 @@ impl Serving {
         Self::run(folder.command(&[&["serve"], arguments].concat()))
     }
 
-    /// The same as [`Serving::start`], with a limit on open files.
+    /// The same as [`Serving::start`], with a limit on open files, and with the warnings of the log.
     pub(crate) fn start_with_files(folder: &Folder, files: u32) -> Self {
-        let program = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+        program.env("TRUNKLINE_LOG", "warn");
         let mut limited = Command::new("/bin/sh");
         limited.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\""));
         limited.arg(program.get_program()).args(program.get_args());

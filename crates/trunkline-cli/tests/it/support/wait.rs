@@ -10,6 +10,12 @@ pub(crate) const LONGEST_START: Duration = Duration::from_secs(60);
 #[cfg(target_os = "linux")]
 pub(crate) const LONGEST_END: Duration = Duration::from_secs(15);
 
+/// Longer than the two seconds between the program's surveys of unmarked processes, which it needs on
+/// systems without cgroups. No event can replace this wait: only the watchdog learns what a survey
+/// has found, through a pipe.
+#[cfg(target_os = "linux")]
+pub(crate) const PROCESS_SURVEY: Duration = Duration::from_secs(5);
+
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Polls until a condition is met; fails with its name if it is not met in time.

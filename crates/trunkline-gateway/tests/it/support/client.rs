@@ -66,12 +66,17 @@ impl TestClient {
         let headers = headers.iter().map(owned).collect();
         let capabilities = json!({ "elicitation": {} });
         let (path, session) = (path.to_owned(), None);
-        let mut asker =
+        let mut client =
             Self { era, channel, address, path, session, capabilities, headers, next: 0 };
         if era == Era::Legacy {
-            asker.open().await?;
+            client.open().await?;
         }
-        Ok(asker)
+        Ok(client)
+    }
+
+    /// Uses a new connection: the gateway closes one that was idle for long.
+    pub(crate) async fn reconnect(&mut self) {
+        self.channel = Channel::to(self.address).await.unwrap();
     }
 
     /// Opens a session, replacing the previous one.
@@ -87,7 +92,7 @@ impl TestClient {
         let params = json!({
             "protocolVersion": LEGACY,
             "capabilities": self.capabilities,
-            "clientInfo": { "name": "asker", "version": "1" },
+            "clientInfo": { "name": "test-client", "version": "1" },
         });
         let written = self.write("initialize", params);
         let (head, messages) = self.exchange(&written).await?;

@@ -6,10 +6,10 @@ use super::client::{Era, TestClient, borrowed};
 use super::http_connection::{Channel, Sent};
 
 /// A notification in the form of the client's era, with its headers.
-pub(crate) fn told(asker: &TestClient, method: &str) -> (Vec<(String, String)>, String) {
-    let mut headers = asker.headers();
+pub(crate) fn told(client: &TestClient, method: &str) -> (Vec<(String, String)>, String) {
+    let mut headers = client.headers();
     let mut params = json!({ "n": 1 });
-    if asker.era == Era::Modern {
+    if client.era == Era::Modern {
         headers.push(("Mcp-Method".to_owned(), method.to_owned()));
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": crate::support::demo_server::MODERN,
@@ -21,9 +21,9 @@ pub(crate) fn told(asker: &TestClient, method: &str) -> (Vec<(String, String)>, 
 }
 
 /// Tells the gateway something.
-pub(crate) async fn tell(asker: &TestClient, method: &str) {
-    let (headers, body) = told(asker, method);
-    let mut channel = Channel::to(asker.address).await.unwrap();
+pub(crate) async fn tell(client: &TestClient, method: &str) {
+    let (headers, body) = told(client, method);
+    let mut channel = Channel::to(client.address).await.unwrap();
     let headers = borrowed(&headers);
     assert_eq!(channel.send(&Sent::post(&headers, &body)).await.unwrap().status, 202);
 }

@@ -91,7 +91,7 @@ enum Era {
 /// A server, and a gateway to another instance of it, which get the same requests.
 pub(crate) struct Pair {
     direct: Connection,
-    hosted: TestGateway,
+    gateway: TestGateway,
     through: [(Era, Connection); 2],
 }
 
@@ -100,17 +100,17 @@ impl Pair {
     pub(crate) async fn of(direct: &Value, behind: &Value) -> Self {
         let mut behind = behind.clone();
         behind["access"] = "read-write".into();
-        let hosted = TestGateway::to(&json!({ SERVER: behind })).await;
+        let gateway = TestGateway::to(&json!({ SERVER: behind })).await;
         let to_gateway =
-            |protocol: &str| connection(&json!({ "url": hosted.url(), "protocol": protocol }));
+            |protocol: &str| connection(&json!({ "url": gateway.url(), "protocol": protocol }));
         let through =
             [(Era::Legacy, to_gateway("legacy")), (Era::Modern, to_gateway("2026-07-28"))];
         let direct = connection(direct);
         let starting =
-            async { tokio::join!(direct.connect(), hosted.host.servers().connect_all()) };
+            async { tokio::join!(direct.connect(), gateway.host.servers().connect_all()) };
         let (started, failed) = timeout(LONGEST, starting).await.expect("servers start in time");
         assert!(started.is_ok() && failed.is_empty(), "{started:?} {failed:?}");
-        Self { direct, hosted, through }
+        Self { direct, gateway, through }
     }
 
     /// Compares all lists, and the responses to these requests. Returns the number of listed items.
@@ -126,7 +126,7 @@ impl Pair {
         }
         let [(_, legacy), (_, modern)] = &self.through;
         tokio::join!(self.direct.close(), legacy.close(), modern.close());
-        self.hosted.end().await;
+        self.gateway.end().await;
         listed
     }
 

@@ -20,10 +20,28 @@ pub(crate) fn echoing(generation: &str) -> Value {
     })
 }
 
+/// A file that an echoing server waits for, in place of a time: its path is the `wait` of a call.
+pub(crate) struct Gate(Folder);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Folder::new())
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().join("open")
+    }
+
+    /// Lets the server go on.
+    pub(crate) fn open(&self) {
+        self.0.write("open", "");
+    }
+}
+
 /// Waits until the list that a tool returns contains a token.
-pub(crate) async fn until_said(asker: &mut TestClient, tool: &str, token: &str) {
+pub(crate) async fn until_said(client: &mut TestClient, tool: &str, token: &str) {
     until(&format!("{tool} returns {token}"), async || {
-        text(&asker.call(tool, json!({})).await).contains(token).then_some(())
+        text(&client.call(tool, json!({})).await).contains(token).then_some(())
     })
     .await;
 }

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::wait::LONGEST;
 
 /// Bytes per read.
 const PART: usize = 4096;
@@ -81,6 +84,12 @@ impl Channel {
 
     /// Sends a request and reads the headers of the response. The body has to be read next.
     pub(crate) async fn send(&mut self, sent: &Sent<'_>) -> io::Result<Head> {
+        self.write(sent).await?;
+        self.head().await
+    }
+
+    /// Sends a request without waiting for the response.
+    pub(crate) async fn write(&mut self, sent: &Sent<'_>) -> io::Result<()> {
         let Sent { method, path, headers, body } = sent;
         let mut request = format!("{method} {path} HTTP/1.1\r\n");
         let length = body.len().to_string();
@@ -99,8 +108,15 @@ impl Channel {
         }
         request.push_str("\r\n");
         request.push_str(body);
-        self.stream.write_all(request.as_bytes()).await?;
-        self.head().await
+        self.stream.write_all(request.as_bytes()).await
+    }
+
+    /// Disconnects, and waits until the gateway has noticed. The gateway closes its end only when it
+    /// drops the connection with its unfinished response.
+    pub(crate) async fn leave(mut self) {
+        self.stream.shutdown().await.unwrap();
+        let rest = self.stream.read_to_end(&mut self.unread);
+        timeout(LONGEST, rest).await.expect("the gateway notices").unwrap();
     }
 
     async fn head(&mut self) -> io::Result<Head> {

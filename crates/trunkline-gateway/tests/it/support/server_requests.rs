@@ -13,28 +13,28 @@ pub(crate) fn state_of(answer: &Value) -> String {
 }
 
 /// The response to a retry with a request state and a name as input response.
-pub(crate) async fn go_on(asker: &mut TestClient, tool: &str, state: &str) -> Value {
-    go_on_with(asker, (tool, json!({})), state).await
+pub(crate) async fn go_on(client: &mut TestClient, tool: &str, state: &str) -> Value {
+    go_on_with(client, (tool, json!({})), state).await
 }
 
 /// The same for a call with arguments.
 pub(crate) async fn go_on_with(
-    asker: &mut TestClient,
+    client: &mut TestClient,
     (tool, arguments): (&str, Value),
     state: &str,
 ) -> Value {
     let answers = json!({ "question-1": { "action": "accept", "content": { "name": "Ada" } } });
     let call = json!({ "name": tool, "arguments": arguments, "requestState": state,
         "inputResponses": answers });
-    asker.ask("tools/call", call).await
+    client.ask("tools/call", call).await
 }
 
 /// Starts a call of a legacy client, and returns the stream of its response.
-pub(crate) async fn begun(asker: &mut TestClient, tool: &str, arguments: Value) -> Channel {
-    let written = asker.write("tools/call", json!({ "name": tool, "arguments": arguments }));
-    assert!(asker.begin(&written).await.unwrap().is_stream());
-    let other = Channel::to(asker.address).await.unwrap();
-    std::mem::replace(&mut asker.channel, other)
+pub(crate) async fn begun(client: &mut TestClient, tool: &str, arguments: Value) -> Channel {
+    let written = client.write("tools/call", json!({ "name": tool, "arguments": arguments }));
+    assert!(client.begin(&written).await.unwrap().is_stream());
+    let other = Channel::to(client.address).await.unwrap();
+    std::mem::replace(&mut client.channel, other)
 }
 
 /// The next message of a stream.

@@ -17,7 +17,7 @@ pub(crate) const ROOM: usize = 64 * 1024;
 /// The client's end of a pipe to a gateway.
 pub(crate) struct StdioTestClient {
     pub(crate) stream: BufReader<DuplexStream>,
-    pub(crate) hosted: TestGateway,
+    pub(crate) gateway: TestGateway,
     pub(crate) serving: JoinHandle<std::io::Result<()>>,
 }
 
@@ -27,13 +27,13 @@ impl StdioTestClient {
     }
 
     pub(crate) async fn to(servers: &Value) -> Self {
-        let hosted = TestGateway::to(servers).await;
+        let gateway = TestGateway::to(servers).await;
         let (near, far) = duplex(ROOM);
         let (reader, writer) = split(far);
-        let host = hosted.host.clone();
+        let host = gateway.host.clone();
         let serving =
             tokio::spawn(async move { serve_stream(host, Scope::default(), reader, writer).await });
-        Self { stream: BufReader::new(near), hosted, serving }
+        Self { stream: BufReader::new(near), gateway, serving }
     }
 
     pub(crate) async fn write(&mut self, message: &str) {
@@ -61,7 +61,7 @@ impl StdioTestClient {
     /// Opens a session of a client with these capabilities.
     pub(crate) async fn open_offering(&mut self, capabilities: &Value) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": { "name": "piped", "version": "1" } });
+            "clientInfo": { "name": "stdio-test-client", "version": "1" } });
         self.write(&legacy("initialize", &params)).await;
         assert_eq!(self.read().await["result"]["serverInfo"]["name"], "trunkline");
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
@@ -80,7 +80,7 @@ impl StdioTestClient {
     pub(crate) async fn end(self) {
         drop(self.stream);
         timeout(LONGEST, self.serving).await.expect("it ends").unwrap().unwrap();
-        self.hosted.end().await;
+        self.gateway.end().await;
     }
 }
 

@@ -14,10 +14,10 @@ pub(crate) struct Subscribed {
 }
 
 impl Subscribed {
-    pub(crate) async fn at(path: &str, asker: &mut TestClient) -> Self {
+    pub(crate) async fn at(path: &str, client: &mut TestClient) -> Self {
         let wanted = json!({ "notifications": { "toolsListChanged": true } });
-        let written = asker.write("subscriptions/listen", wanted);
-        let mut stream = Channel::to(asker.address).await.unwrap();
+        let written = client.write("subscriptions/listen", wanted);
+        let mut stream = Channel::to(client.address).await.unwrap();
         let headers = borrowed(&written.headers);
         let sent = Sent { method: "POST", path, headers: &headers, body: &written.body };
         let head = timeout(LONGEST, stream.send(&sent)).await.expect("a stream").unwrap();

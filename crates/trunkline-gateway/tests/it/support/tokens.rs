@@ -10,7 +10,7 @@ pub(crate) const ANN: (&str, &str) = ("Authorization", "Bearer token-of-ann");
 pub(crate) const BOB: (&str, &str) = ("Authorization", "Bearer token-of-bob");
 
 /// A gateway with two tokens.
-pub(crate) async fn hosted(servers: &Value) -> TestGateway {
+pub(crate) async fn gateway(servers: &Value) -> TestGateway {
     let options = GatewayOptions { tokens: known_tokens(), ..GatewayOptions::default() };
     TestGateway::with(servers, options).await
 }

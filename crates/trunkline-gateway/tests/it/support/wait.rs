@@ -23,6 +23,21 @@ pub(crate) async fn until<T>(condition: &str, mut poll: impl AsyncFnMut() -> Opt
     reached.unwrap_or_else(|_| panic!("timed out waiting until {condition}"))
 }
 
+/// Awaits a future that waits for the clock of the gateway, and passes that time in steps meanwhile.
+pub(crate) async fn passing_time<T>(step: Duration, future: impl Future<Output = T>) -> T {
+    let passing = async {
+        loop {
+            sleep(POLL_INTERVAL).await;
+            pass_time(step).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        value = future => value,
+        never = passing => never,
+    }
+}
+
 /// Lets time pass for the gateway without waiting for it. Other processes, such as its stdio servers,
 /// notice nothing: wait for what they send.
 pub(crate) async fn pass_time(duration: Duration) {

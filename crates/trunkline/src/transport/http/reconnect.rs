@@ -153,21 +153,22 @@ pub(super) fn is_passing(status: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use tokio::time::timeout;
+    use std::sync::Mutex;
 
     use super::*;
     use crate::protocol::ProtocolVersion;
     use crate::transport::http::HttpTransport;
     use crate::transport::tests::scripted_server::{Reply, ScriptedServer, client, request};
 
-    /// Number of connections in some seconds to a server that ends every stream at once, requests
-    /// no delay, and pretends progress each time.
-    async fn connections(seconds: u64, starts: impl FnOnce(&mut HttpTransport)) -> usize {
-        let number = AtomicU32::new(0);
+    /// Times of the first connections to a server that ends every stream at once, requests no
+    /// delay, and pretends progress each time.
+    async fn connections(starts: impl FnOnce(&mut HttpTransport)) -> Vec<Instant> {
+        let times = Arc::new(Mutex::new(Vec::new()));
+        let connected = Arc::clone(&times);
         let server = ScriptedServer::start(move |_| {
-            let id = number.fetch_add(1, Ordering::Relaxed);
+            let mut connected = connected.lock().unwrap();
+            connected.push(Instant::now());
+            let id = connected.len();
             let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
             Reply::events(&format!("retry: 0\nid: {id}\ndata: {told}\n\n"))
         })
@@ -180,19 +181,25 @@ mod tests {
                 transport.next().await;
             }
         };
-        let _ = timeout(Duration::from_secs(seconds), endless).await;
-        server.seen().len()
+        tokio::select! {
+            () = server.saw(5) => {}
+            () = endless => {}
+        }
+        let times = times.lock().unwrap();
+        times.clone()
     }
 
     #[tokio::test]
     async fn reconnect_has_a_minimum_delay() {
         let (resumed, listened) = tokio::join!(
-            connections(3, |transport| transport.send(request(1, "tools/call"))),
-            connections(3, HttpTransport::open_get_stream),
+            connections(|transport| transport.send(request(1, "tools/call"))),
+            connections(HttpTransport::open_get_stream),
         );
-        // One at once, then after 0.1, 0.3, 0.7, 1.5 and 2.5 seconds.
-        for count in [resumed, listened] {
-            assert!((2..=6).contains(&count), "{count} connections");
+        for times in [resumed, listened] {
+            let delays = times.windows(2).map(|pair| pair[1] - pair[0]);
+            for (delay, least) in delays.zip([100, 200, 400, 800]) {
+                assert!(delay >= Duration::from_millis(least), "{delay:?} instead of {least} ms");
+            }
         }
     }
 }

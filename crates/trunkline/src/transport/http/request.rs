@@ -353,16 +353,16 @@ pub(in crate::transport) async fn next_event(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::future::join_all;
     use hyper::header::HOST;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::transport::http::endpoint::HttpEndpoint;
     use crate::transport::http::informational::MAX_PRELIMINARY;
-    use crate::transport::tests::scripted_server::{PATIENCE, Reply, ScriptedServer, Seen, client};
+    use crate::transport::tests::scripted_server::{
+        PATIENCE, Reply, ScriptedServer, Seen, client, round_trips,
+    };
 
     fn get(url: &str, headers: HeaderMap) -> HttpRequest {
         let address = ServerUrl::new(Url::parse(url).unwrap()).unwrap();
@@ -449,7 +449,7 @@ mod tests {
         let (client, request) = (client(), get(&server.origin, HeaderMap::new()));
         for _ in 0..5 {
             body(&client, &request).await.unwrap();
-            sleep(Duration::from_millis(20)).await;
+            round_trips().await;
         }
         let mut ports = ports(&server);
         ports.dedup();

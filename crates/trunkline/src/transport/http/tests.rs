@@ -1,15 +1,18 @@
 //! Streamable HTTP against a scripted server.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::time::timeout;
+use tokio::sync::Notify;
+use tokio::time::{advance, pause, resume, timeout};
 
 use super::HttpTransport;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Response};
 use crate::protocol::ProtocolVersion;
 use crate::transport::tests::scripted_server::{
-    PATIENCE, Reply, ScriptedServer, Seen, client, notification, request, result, target,
+    PATIENCE, Reply, ScriptedServer, Seen, client, notification, request, result, round_trips,
+    target,
 };
 use crate::transport::{InboundEvent, MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 
@@ -19,6 +22,14 @@ fn transport(server: &ScriptedServer) -> HttpTransport {
 
 async fn next(transport: &mut HttpTransport) -> InboundEvent {
     timeout(PATIENCE, transport.next()).await.expect("something happens")
+}
+
+/// Drives the transport until a future completes, and fails if it has an event.
+async fn quiet_until(transport: &mut HttpTransport, future: impl Future<Output = ()>) {
+    tokio::select! {
+        incoming = transport.next() => panic!("{incoming:?}"),
+        () = future => {}
+    }
 }
 
 async fn message(transport: &mut HttpTransport) -> String {
@@ -118,11 +129,11 @@ async fn a_request_is_posted_and_its_answer_comes_back() {
     assert_eq!(seen.body, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_happens_while_nothing_goes_on() {
     let server = ScriptedServer::in_turn(Vec::new()).await;
     let mut transport = transport(&server);
-    assert!(timeout(Duration::from_millis(50), transport.next()).await.is_err());
+    assert!(timeout(PATIENCE, transport.next()).await.is_err());
 }
 
 #[tokio::test]
@@ -160,7 +171,8 @@ async fn notifications_come_before_the_answer_and_the_connection_is_used_again()
     transport.send(request(1, "tools/call"));
     assert_eq!(message(&mut transport).await, told);
     assert_eq!(message(&mut transport).await, result(1));
-    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
+    // The end of the stream arrives.
+    quiet_until(&mut transport, round_trips()).await;
     transport.send(request(2, "ping"));
     assert_eq!(message(&mut transport).await, result(2));
     let ports: Vec<_> = server.seen().iter().map(|seen| seen.port).collect();
@@ -231,8 +243,7 @@ async fn modern_requests_repeat_method_and_name_in_headers() {
     transport.send(call);
     assert_eq!(message(&mut transport).await, result(1));
     transport.send(notification("notifications/cancelled"));
-    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
-    server.saw(2).await;
+    quiet_until(&mut transport, server.saw(2)).await;
     let seen = server.seen();
     assert_eq!(seen[0].header("mcp-protocol-version"), Some("2026-07-28"));
     assert_eq!(seen[0].header("mcp-method"), Some("tools/call"));
@@ -247,12 +258,11 @@ async fn modern_requests_repeat_method_and_name_in_headers() {
 
 #[tokio::test]
 async fn requests_do_not_overtake_the_news_that_all_is_initialized() {
-    let server = ScriptedServer::start(|seen| {
-        if seen.body.contains("notifications") {
-            std::thread::sleep(Duration::from_millis(100));
-            return Reply::new(202, &[], "");
-        }
-        Reply::json(&result(seen.id()))
+    let accepts = Arc::new(Notify::new());
+    let accepted = Arc::clone(&accepts);
+    let server = ScriptedServer::start(move |seen| match seen.body.contains("notifications") {
+        true => Reply::new(202, &[], "").after(&accepted),
+        false => Reply::json(&result(seen.id())),
     })
     .await;
     let mut transport = transport(&server);
@@ -260,24 +270,28 @@ async fn requests_do_not_overtake_the_news_that_all_is_initialized() {
     transport.send(request(1, "tools/list"));
     transport.send(request(2, "prompts/list"));
     transport.cancel(2);
-    tokio::select! {
-        biased;
-        () = server.saw(1) => {}
-        _ = transport.next() => panic!("the news is on its way"),
-    }
+    quiet_until(&mut transport, server.saw(1)).await;
+    quiet_until(&mut transport, round_trips()).await;
     assert_eq!(server.seen().len(), 1, "only the notification is on its way");
+    accepts.notify_one();
     assert_eq!(message(&mut transport).await, result(1));
     assert_eq!(server.seen().len(), 2, "what was cancelled is not sent");
 }
 
 #[tokio::test]
 async fn a_response_of_ours_is_posted() {
-    let server = ScriptedServer::start(|_| Reply::new(202, &[], "")).await;
+    let server = ScriptedServer::start(|seen| match seen.body == result(9) {
+        true => Reply::new(202, &[], ""),
+        false => Reply::json(&result(seen.id())),
+    })
+    .await;
     let mut transport = transport(&server);
     transport.send(OutboundMessage::new(result(9).into(), MessageKind::Response));
-    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
-    server.saw(1).await;
+    quiet_until(&mut transport, server.saw(1)).await;
     assert_eq!(server.seen()[0].body, result(9));
+    // The next event is that of the next request: none came of the response.
+    transport.send(request(2, "ping"));
+    assert_eq!(message(&mut transport).await, result(2));
 }
 
 #[tokio::test]
@@ -419,7 +433,7 @@ async fn plaintext_server_is_distinguished_from_an_unreachable_one() {
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad\r\n\r\n").await;
-        tokio::time::sleep(PATIENCE).await;
+        std::future::pending::<()>().await;
     });
     let mut transport = HttpTransport::new(client(), target(&plain));
     transport.send(request(1, "ping"));
@@ -484,8 +498,8 @@ async fn a_request_that_is_given_up_closes_its_connection() {
         let mut server = ScriptedServer::in_turn(vec![reply]).await;
         let mut transport = transport(&server);
         transport.send(request(1, "tools/call"));
-        assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
-        server.saw(1).await;
+        quiet_until(&mut transport, server.saw(1)).await;
+        quiet_until(&mut transport, round_trips()).await;
         transport.cancel(1);
         tokio::select! {
             () = server.client_left() => {}
@@ -499,8 +513,8 @@ async fn a_wire_that_is_dropped_closes_its_connections() {
     let mut server = ScriptedServer::in_turn(vec![Reply::events("").then_hang()]).await;
     let mut transport = transport(&server);
     transport.send(request(1, "tools/call"));
-    assert!(timeout(Duration::from_millis(100), transport.next()).await.is_err());
-    server.saw(1).await;
+    quiet_until(&mut transport, server.saw(1)).await;
+    quiet_until(&mut transport, round_trips()).await;
     drop(transport);
     server.client_left().await;
 }
@@ -535,7 +549,16 @@ async fn a_server_without_a_stream_of_its_own_is_left_alone() {
         let server = ScriptedServer::in_turn(vec![Reply::new(status, &[], "")]).await;
         let mut transport = transport(&server);
         transport.open_get_stream();
-        assert!(timeout(Duration::from_millis(300), transport.next()).await.is_err());
+        quiet_until(&mut transport, server.saw(1)).await;
+        let retries = async {
+            round_trips().await;
+            // Longer than any delay before a retry.
+            pause();
+            advance(Duration::from_secs(60)).await;
+            resume();
+            round_trips().await;
+        };
+        quiet_until(&mut transport, retries).await;
         assert_eq!(server.seen().len(), 1, "{status}");
     }
 }

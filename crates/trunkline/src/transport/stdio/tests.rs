@@ -252,10 +252,11 @@ async fn a_panic_leaves_nothing_behind() {
     assert!(is_gone(&process).await);
 }
 
-/// A server with a child in a session of its own, and with one that has lost its parent too.
+/// A server with a child in a session of its own, and with one that has lost its parent too. They
+/// start with some shell commands.
 #[cfg(target_os = "linux")]
-async fn escaping() -> (StdioTransport, Vec<String>) {
-    let away = "setsid sh -c 'echo $$; exec sleep 1000'";
+async fn escaping(first: &str) -> (StdioTransport, Vec<String>) {
+    let away = format!("setsid sh -c '{first} echo $$; exec sleep 1000'");
     let mut transport = shell(&format!("{away} & ({away} &); echo $$; cat"));
     let mut processes = Vec::new();
     for _ in 0..3 {
@@ -267,7 +268,7 @@ async fn escaping() -> (StdioTransport, Vec<String>) {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn close_stops_processes_outside_the_group() {
-    let (transport, processes) = escaping().await;
+    let (transport, processes) = escaping("").await;
     assert_eq!(transport.close(Duration::from_secs(1)).await, []);
     for process in processes {
         assert!(!is_running(&process), "{process} is left");
@@ -277,7 +278,7 @@ async fn close_stops_processes_outside_the_group() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
-    let (transport, processes) = escaping().await;
+    let (transport, processes) = escaping("").await;
     drop(transport);
     for process in processes {
         assert!(is_gone(&process).await, "{process} is left");
@@ -288,9 +289,12 @@ async fn an_abandoned_wire_leaves_nothing_behind_that_has_left_the_group() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn dropped_close_leaves_no_process() {
-    let (transport, processes) = escaping().await;
+    let (transport, processes) = escaping("trap \"\" TERM;").await;
+    let server = transport.process_id().unwrap().to_string();
     let closing = tokio::spawn(transport.close(PATIENCE));
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    // The server has ended, and the others are given until the deadline.
+    assert!(is_gone(&server).await);
+    assert!(!closing.is_finished());
     closing.abort();
     for process in processes {
         assert!(is_gone(&process).await, "{process} is left");

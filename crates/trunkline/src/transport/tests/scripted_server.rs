@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
 use crate::config::{RemoteTransport, ResolvedRemote, Secret};
@@ -16,6 +16,10 @@ use crate::transport::{MessageKind, OutboundMessage};
 
 /// Timeout for events that must occur.
 pub(in crate::transport) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time for a client to read a reply before the connection is reset. A reset discards the bytes that
+/// the other end has not read, and a server does not learn when they are.
+const RESET_DELAY: Duration = Duration::from_millis(50);
 
 /// A request as the server received it.
 #[derive(Clone, Debug)]
@@ -39,10 +43,24 @@ impl Seen {
     }
 }
 
+/// Waits until bytes that are on their way have been received: those of a later connection come
+/// after them.
+pub(in crate::transport) async fn round_trips() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..5 {
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        far.unwrap().0.write_all(b"x").await.unwrap();
+        near.unwrap().read_u8().await.unwrap();
+    }
+}
+
 /// The reaction of the server to a request.
 pub(in crate::transport) struct Reply {
     bytes: Vec<u8>,
     then: Then,
+    /// The server replies once it is notified.
+    after: Option<Arc<Notify>>,
 }
 
 /// The fate of the connection after a reply.
@@ -71,7 +89,7 @@ impl Reply {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("content-length: {}\r\n\r\n", body.len());
-        Self { bytes: [head.as_bytes(), body].concat(), then: Then::Continue }
+        Self { then: Then::Continue, ..Self::raw([head.as_bytes(), body].concat()) }
     }
 
     pub(in crate::transport) fn json(body: &str) -> Self {
@@ -79,7 +97,7 @@ impl Reply {
     }
 
     pub(in crate::transport) fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: bytes.into(), then: Then::Close }
+        Self { bytes: bytes.into(), then: Then::Close, after: None }
     }
 
     /// An event stream that ends with the connection.
@@ -92,8 +110,13 @@ impl Reply {
     pub(in crate::transport) fn finished_events(events: &str) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\n\r\n";
-        let bytes = format!("{head}{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).into_bytes();
-        Self { bytes, then: Then::Continue }
+        let bytes = format!("{head}{:x}\r\n{events}\r\n0\r\n\r\n", events.len());
+        Self { then: Then::Continue, ..Self::raw(bytes) }
+    }
+
+    pub(in crate::transport) fn after(mut self, notify: &Arc<Notify>) -> Self {
+        self.after = Some(Arc::clone(notify));
+        self
     }
 
     pub(in crate::transport) fn then_close(mut self) -> Self {
@@ -108,7 +131,7 @@ impl Reply {
 
     /// Informational responses without an end.
     pub(in crate::transport) fn flood() -> Self {
-        Self { bytes: Vec::new(), then: Then::Flood }
+        Self { then: Then::Flood, ..Self::raw("") }
     }
 
     pub(in crate::transport) fn then_reset(mut self) -> Self {
@@ -191,6 +214,9 @@ async fn serve(mut stream: TcpStream, shared: Shared) {
     while let Some(seen) = read(&mut stream).await {
         shared.seen.lock().unwrap().push(seen.clone());
         let reply = (shared.script)(&seen);
+        if let Some(after) = &reply.after {
+            after.notified().await;
+        }
         if stream.write_all(&reply.bytes).await.is_err() {
             return;
         }
@@ -209,8 +235,7 @@ async fn serve(mut stream: TcpStream, shared: Shared) {
                 return;
             }
             Then::Reset => {
-                // The written bytes must arrive: a reset overtakes buffered ones.
-                sleep(Duration::from_millis(50)).await;
+                sleep(RESET_DELAY).await;
                 stream.set_zero_linger().unwrap();
                 return;
             }

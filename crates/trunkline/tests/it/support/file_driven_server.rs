@@ -19,6 +19,10 @@ use trunkline_testkit::peers;
 /// Time limit for all waits, far above their usual duration.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// How long the disk is busy after a connection was told to close. No event can replace this wait:
+/// nothing outside of the connection shows that it waits for the disk.
+pub(crate) const BUSY_DISK: Duration = Duration::from_millis(200);
+
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A directory that is removed on drop.
