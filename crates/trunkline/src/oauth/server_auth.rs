@@ -316,8 +316,10 @@ impl RequestAuth for ServerAuth {
         Box::pin(async move {
             let challenge = Challenge::from_headers(refusal.headers);
             let nonce = nonce(refusal.headers);
-            let has_other_nonce = nonce.is_some_and(|nonce| self.source.set_nonce(nonce));
-            if challenge.as_ref().is_some_and(Challenge::needs_nonce) && has_other_nonce {
+            let has_nonce = nonce.is_some();
+            nonce.into_iter().for_each(|nonce| self.source.set_nonce(nonce));
+            // Another request may have recorded it already: the token is good, and the proof was not.
+            if challenge.as_ref().is_some_and(Challenge::needs_nonce) && has_nonce {
                 return Ok(AfterRefusal::Retry);
             }
             match (refusal.status, challenge) {

@@ -124,12 +124,9 @@ impl TokenSource {
         self.state().nonce.clone()
     }
 
-    /// Records the nonce of a response. Returns whether it is another one.
-    pub(super) fn set_nonce(&self, nonce: Box<str>) -> bool {
-        let known = &mut self.state().nonce;
-        let is_new = known.as_deref() != Some(&nonce);
-        *known = Some(nonce);
-        is_new
+    /// Records the nonce of a response.
+    pub(super) fn set_nonce(&self, nonce: Box<str>) {
+        self.state().nonce = Some(nonce);
     }
 
     pub(super) fn challenge(&self) -> Option<Challenge> {
