@@ -40,6 +40,8 @@ struct SourceState {
     /// Whether the credential could not be stored.
     is_unsaved: bool,
     past: VecDeque<Secret>,
+    /// The token of a refresh after a refusal, until the server accepts it.
+    unproven: Option<Secret>,
     nonce: Option<Box<str>>,
     challenge: Option<Challenge>,
     discovery: Option<Arc<Discovery>>,
@@ -127,6 +129,15 @@ impl TokenSource {
     /// Records the nonce of a response.
     pub(super) fn set_nonce(&self, nonce: Box<str>) {
         self.state().nonce = Some(nonce);
+    }
+
+    /// Whether this token is that of a refresh after a refusal, and was not accepted yet.
+    pub(super) fn is_unproven(&self, token: &Secret) -> bool {
+        self.state().unproven.as_ref() == Some(token)
+    }
+
+    pub(super) fn set_unproven(&self, token: Option<Secret>) {
+        self.state().unproven = token;
     }
 
     pub(super) fn challenge(&self) -> Option<Challenge> {
