@@ -160,7 +160,7 @@ impl TokenSource {
     /// Renews the token, unless another caller has done so since. `work` runs to its end even if this
     /// future is dropped.
     pub(super) async fn renew<F>(
-        &self,
+        self: &Arc<Self>,
         rejected: Option<&Secret>,
         work: F,
     ) -> Result<Option<Arc<Credential>>, Error>
@@ -176,16 +176,17 @@ impl TokenSource {
         if let Some((_, error)) = failure.filter(|(at, _)| *at >= since) {
             return Err(error);
         }
+        let source = Arc::clone(self);
         let renewal = tokio::spawn(async move {
             let result = work.await;
+            // Before the next caller may renew, and also if this one has left.
+            if let Err(error) = &result {
+                source.state().failure = Some((Instant::now(), error.clone()));
+            }
             drop(flight);
             result
         });
-        let result = renewal.await.unwrap_or_else(|_| Err(interrupted()));
-        if let Err(error) = &result {
-            self.state().failure = Some((Instant::now(), error.clone()));
-        }
-        result
+        renewal.await.unwrap_or_else(|_| Err(interrupted()))
     }
 
     /// Waits for the right to change the stored credential, among all processes.
