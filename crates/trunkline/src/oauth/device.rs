@@ -58,12 +58,7 @@ impl ServerAuth {
         request: &LoginRequest,
     ) -> Result<DeviceLogin, Error> {
         let flow = self.flow(request, None, LoginKind::Device).await?;
-        let authorization = &flow.discovery.authorization;
-        let Some(endpoint) = &authorization.device_authorization_endpoint else {
-            let message = "its authorization server does not offer logins on another device";
-            return Err(Error::new(ErrorKind::Unauthorized, message)
-                .with_hint("log in with a browser instead"));
-        };
+        let endpoint = flow.discovery.authorization.device_endpoint()?;
         let response = flow.device_response(endpoint).await?;
         self.target.http.check(&response.verification_uri)?;
         let lifetime = response.expires_in.unwrap_or(MAX_LIFETIME).min(MAX_LIFETIME);
@@ -122,6 +117,11 @@ impl DeviceLogin {
     ///
     /// If the user refuses, the code expires, or the tokens cannot be obtained or stored.
     pub async fn finish(self) -> Result<LoginOutcome, Error> {
+        let server = self.flow.auth.target.server.clone();
+        self.poll().await.map_err(|error| error.of(&server))
+    }
+
+    async fn poll(self) -> Result<LoginOutcome, Error> {
         let deadline = Instant::now() + self.lifetime;
         let mut interval = self.interval;
         loop {

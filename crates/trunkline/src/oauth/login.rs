@@ -127,6 +127,10 @@ impl ServerAuth {
         let target = &self.target;
         let discovery =
             discover(&target.http, &target.url, challenge.as_ref(), &target.settings).await?;
+        if kind == LoginKind::Device {
+            // Before a client is registered for it.
+            discovery.authorization.device_endpoint()?;
+        }
         // A broken entry is replaced by the login.
         let earlier = self.source.load().await.ok().flatten();
         let earlier = earlier.filter(|it| it.issuer == discovery.authorization.issuer);
@@ -299,6 +303,11 @@ impl PendingLogin {
     /// If the redirect is not that of this login or of its authorization server, if the user has refused, or
     /// if the tokens cannot be obtained or stored. Nothing is stored then.
     pub async fn finish(self, callback: &Url) -> Result<LoginOutcome, Error> {
+        let server = self.flow.auth.target.server.clone();
+        self.complete(callback).await.map_err(|error| error.of(&server))
+    }
+
+    async fn complete(self, callback: &Url) -> Result<LoginOutcome, Error> {
         if !self.is_for(callback) {
             let message = "the redirect does not belong to this login (its `state` is another one)";
             return Err(Error::new(ErrorKind::ProtocolViolation, message)
@@ -321,14 +330,15 @@ impl PendingLogin {
     /// Checks the issuer of the redirect (RFC 9207), character by character.
     fn check_issuer(&self, callback: &Url) -> Result<(), Error> {
         let authorization = &self.flow.discovery.authorization;
-        let is_right = match parameter(callback, "iss") {
-            Some(issuer) => issuer == authorization.issuer,
-            None => !authorization.authorization_response_iss_parameter_supported,
+        let message = match parameter(callback, "iss") {
+            Some(issuer) if issuer == authorization.issuer => return Ok(()),
+            None if !authorization.authorization_response_iss_parameter_supported => return Ok(()),
+            Some(_) => "the redirect comes from another authorization server than the login",
+            None => {
+                "the redirect does not say which authorization server it comes from, although that of \
+                 the login always does"
+            }
         };
-        if is_right {
-            return Ok(());
-        }
-        let message = "the redirect comes from another authorization server than the login";
         Err(Error::new(ErrorKind::ProtocolViolation, message)
             .with_hint("do not enter anything there; tell the operator of the server"))
     }

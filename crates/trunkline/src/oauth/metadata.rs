@@ -123,6 +123,14 @@ impl ServerMetadata {
         })
     }
 
+    /// The endpoint of logins on another device.
+    pub(super) fn device_endpoint(&self) -> Result<&Url, Error> {
+        self.device_authorization_endpoint.as_ref().ok_or_else(|| {
+            let message = "its authorization server does not offer logins on another device";
+            Error::new(ErrorKind::Unauthorized, message).with_hint("log in with a browser instead")
+        })
+    }
+
     /// Whether clients authenticate with this method. Without a list it is HTTP Basic.
     pub(super) fn accepts(&self, method: &str) -> bool {
         match &self.token_endpoint_auth_methods_supported {

@@ -98,6 +98,11 @@ impl ServerAuth {
             return Ok(source.publish(Some(stored)));
         }
         let is_rejected = rejected.is_some_and(|token| stored.has_token(token));
+        if rejected.is_some_and(|token| is_rejected && source.is_unproven(token)) {
+            // A further refresh would not help: the server may have another authorization server now.
+            let message = "it does not accept the token that was just issued for it";
+            return Err(self.needs_login(Some(&Error::new(ErrorKind::Unauthorized, message))));
+        }
         match stored.refresh_token {
             Some(_) => self.refresh(stored, is_rejected).await,
             None if stored.is_valid() && !is_rejected => Ok(source.publish(Some(stored))),
@@ -117,7 +122,10 @@ impl ServerAuth {
         let source = &self.source;
         let is_usable = stored.is_valid() && !is_rejected;
         match self.request_refresh(&stored).await {
-            Ok(renewed) => Ok(source.save_and_publish(renewed).await),
+            Ok(renewed) => {
+                source.set_unproven(renewed.access_token.clone().filter(|_| is_rejected));
+                Ok(source.save_and_publish(renewed).await)
+            }
             Err(GrantError::Refused { code, error }) if &*code == "invalid_grant" => {
                 self.on_invalid_grant(&stored, &error).await
             }
@@ -316,8 +324,10 @@ impl RequestAuth for ServerAuth {
         Box::pin(async move {
             let challenge = Challenge::from_headers(refusal.headers);
             let nonce = nonce(refusal.headers);
-            let has_other_nonce = nonce.is_some_and(|nonce| self.source.set_nonce(nonce));
-            if challenge.as_ref().is_some_and(Challenge::needs_nonce) && has_other_nonce {
+            let has_nonce = nonce.is_some();
+            nonce.into_iter().for_each(|nonce| self.source.set_nonce(nonce));
+            // Another request may have recorded it already: the token is good, and the proof was not.
+            if challenge.as_ref().is_some_and(Challenge::needs_nonce) && has_nonce {
                 return Ok(AfterRefusal::Retry);
             }
             match (refusal.status, challenge) {
@@ -331,6 +341,7 @@ impl RequestAuth for ServerAuth {
     }
 
     fn on_accepted(&self, headers: &HeaderMap) {
+        self.source.set_unproven(None);
         if let Some(nonce) = nonce(headers) {
             self.source.set_nonce(nonce);
         }

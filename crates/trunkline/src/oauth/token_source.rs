@@ -40,6 +40,8 @@ struct SourceState {
     /// Whether the credential could not be stored.
     is_unsaved: bool,
     past: VecDeque<Secret>,
+    /// The token of a refresh after a refusal, until the server accepts it.
+    unproven: Option<Secret>,
     nonce: Option<Box<str>>,
     challenge: Option<Challenge>,
     discovery: Option<Arc<Discovery>>,
@@ -124,12 +126,18 @@ impl TokenSource {
         self.state().nonce.clone()
     }
 
-    /// Records the nonce of a response. Returns whether it is another one.
-    pub(super) fn set_nonce(&self, nonce: Box<str>) -> bool {
-        let known = &mut self.state().nonce;
-        let is_new = known.as_deref() != Some(&nonce);
-        *known = Some(nonce);
-        is_new
+    /// Records the nonce of a response.
+    pub(super) fn set_nonce(&self, nonce: Box<str>) {
+        self.state().nonce = Some(nonce);
+    }
+
+    /// Whether this token is that of a refresh after a refusal, and was not accepted yet.
+    pub(super) fn is_unproven(&self, token: &Secret) -> bool {
+        self.state().unproven.as_ref() == Some(token)
+    }
+
+    pub(super) fn set_unproven(&self, token: Option<Secret>) {
+        self.state().unproven = token;
     }
 
     pub(super) fn challenge(&self) -> Option<Challenge> {
@@ -152,7 +160,7 @@ impl TokenSource {
     /// Renews the token, unless another caller has done so since. `work` runs to its end even if this
     /// future is dropped.
     pub(super) async fn renew<F>(
-        &self,
+        self: &Arc<Self>,
         rejected: Option<&Secret>,
         work: F,
     ) -> Result<Option<Arc<Credential>>, Error>
@@ -168,16 +176,17 @@ impl TokenSource {
         if let Some((_, error)) = failure.filter(|(at, _)| *at >= since) {
             return Err(error);
         }
+        let source = Arc::clone(self);
         let renewal = tokio::spawn(async move {
             let result = work.await;
+            // Before the next caller may renew, and also if this one has left.
+            if let Err(error) = &result {
+                source.state().failure = Some((Instant::now(), error.clone()));
+            }
             drop(flight);
             result
         });
-        let result = renewal.await.unwrap_or_else(|_| Err(interrupted()));
-        if let Err(error) = &result {
-            self.state().failure = Some((Instant::now(), error.clone()));
-        }
-        result
+        renewal.await.unwrap_or_else(|_| Err(interrupted()))
     }
 
     /// Waits for the right to change the stored credential, among all processes.

@@ -9,6 +9,9 @@ use url::{Host, Url};
 use super::url::origin;
 use crate::error::{Error, ErrorKind};
 
+/// Hint for an address that no setting admits.
+const OPERATOR_HINT: &str = "do not log in; tell the operator of the server";
+
 /// Hint for an address that the user may admit.
 const PRIVATE_HOSTS_HINT: &str =
     "if it is right, list its host in `oauth.privateHosts` of the server";
@@ -41,6 +44,10 @@ impl AddressGuard {
         match url.scheme() {
             "https" => {}
             "http" if is_local && self.is_configured(url) => {}
+            "http" if is_local => {
+                let error = refused(url, "is not encrypted (`https`)");
+                return Err(error.with_hint(PRIVATE_HOSTS_HINT));
+            }
             "http" => return Err(refused(url, "is not encrypted (`https`)")),
             _ => return Err(refused(url, "is not a web address")),
         }
@@ -52,6 +59,9 @@ impl AddressGuard {
         };
         match self.admits(url.host_str().unwrap_or_default(), address) {
             true => Ok(()),
+            false if is_link_local(unmapped(address)) => {
+                Err(refused(url, "is a link-local address, as metadata services have it"))
+            }
             false => Err(refused(url, "is an address of this machine or of a private network")
                 .with_hint(PRIVATE_HOSTS_HINT)),
         }
@@ -80,6 +90,7 @@ fn refused(url: &Url, why: &str) -> Error {
         false => format!("{}:…", url.scheme()),
     };
     Error::new(ErrorKind::ProtocolViolation, format!("{shown} is not reached: it {why}"))
+        .with_hint(OPERATOR_HINT)
 }
 
 /// The error for a host whose address is refused.

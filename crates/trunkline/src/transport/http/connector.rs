@@ -337,3 +337,32 @@ impl fmt::Display for UnknownScheme {
 }
 
 impl StdError for UnknownScheme {}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    /// Resolves a name with a guard that admits private addresses of `hosts`.
+    async fn resolve(name: &str, hosts: &[&str]) -> Result<Vec<IpAddr>, BoxError> {
+        let guard = AddressGuard::new(hosts.iter().map(|host| (*host).into()));
+        let mut resolver = DnsResolver { guard: Some(Arc::new(guard)) };
+        let addresses = resolver.call(name.parse().unwrap()).await?;
+        Ok(addresses.map(|address| address.ip()).collect())
+    }
+
+    /// A name of a server may have the address of another machine than it seems, and another one at
+    /// each lookup. All systems know `localhost`, and addresses are names of themselves.
+    #[tokio::test]
+    async fn names_with_private_addresses_are_refused_when_they_are_resolved() {
+        for name in ["localhost", "127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1"] {
+            let error = resolve(name, &["corp.example"]).await.unwrap_err();
+            assert!(error.is::<PrivateAddress>(), "{name}: {error}");
+        }
+        assert!(resolve("localhost", &["localhost"]).await.unwrap()[0].is_loopback());
+        assert_eq!(resolve("10.0.0.1", &["10.0.0.1"]).await.unwrap().len(), 1);
+        assert!(resolve("169.254.169.254", &["169.254.169.254"]).await.is_err());
+        assert_eq!(resolve("1.1.1.1", &[]).await.unwrap().len(), 1);
+    }
+}

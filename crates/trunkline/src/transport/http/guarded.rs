@@ -119,7 +119,7 @@ impl GuardedClient {
         timeout(REQUEST_TIMEOUT, response).await.unwrap_or_else(|_| {
             let seconds = REQUEST_TIMEOUT.as_secs();
             let message = format!("{} did not answer within {seconds} s", origin(url));
-            Err(Error::new(ErrorKind::TimedOut, message))
+            Err(Error::new(ErrorKind::TimedOut, message).with_hint("try again later"))
         })
     }
 }
@@ -142,7 +142,8 @@ impl HttpResponse {
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
                 let kibibytes = MAX_RESPONSE_BYTES / 1024;
                 let message = format!("{} sent more than {kibibytes} KiB", origin(self.url()));
-                return Err(Error::new(ErrorKind::TooLarge, message));
+                return Err(Error::new(ErrorKind::TooLarge, message)
+                    .with_hint("documents for logins are a few kilobytes: tell its operator"));
             }
             body.extend_from_slice(&chunk);
         }
