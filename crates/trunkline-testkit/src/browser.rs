@@ -7,7 +7,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
 /// Size limit of pages, far above those of tests.
-const MAX_PAGE_BYTES: usize = 1024 * 1024;
+const MAX_LOGIN_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Opens an authorization URL, and returns the address that the server redirects to: the redirect
 /// URI of the client with the authorization response. Does not follow it, so that nothing has to
@@ -32,7 +32,7 @@ pub async fn open(authorization_url: &str) -> String {
 /// When there is no response.
 pub async fn visit(url: &str) -> String {
     let response = request(Method::GET, url, Body::empty()).await;
-    let read = to_bytes(response.into_body(), MAX_PAGE_BYTES).await;
+    let read = to_bytes(response.into_body(), MAX_LOGIN_PAGE_BYTES).await;
     String::from_utf8_lossy(&read.unwrap_or_else(|error| panic!("{url}: {error}"))).into_owned()
 }
 

@@ -27,7 +27,7 @@ async fn login_with_a_browser_makes_the_tools_usable() {
     assert_eq!(error.to_string(), "server `docs`: it needs a login");
     assert_eq!(error.hint(), Some("run `trunkline login docs`"));
     assert!(host.login_status("docs").await.unwrap().is_none());
-    assert_eq!(server.statistics().await.count("metadata"), 0, "nobody wants to log in yet");
+    assert_eq!(server.statistics().await.count("metadata"), 0, "no login has begun");
 
     let outcome = log_in(&host).await.unwrap();
     assert_eq!(outcome.issuer, server.issuer);

@@ -140,7 +140,7 @@ async fn valid_token_is_used_while_it_cannot_be_renewed() {
     within(host.shutdown()).await;
 }
 
-/// The server has rotated the refresh token, and nobody knows the new one.
+/// The server has rotated the refresh token, and the client does not know the new one.
 #[tokio::test]
 async fn lost_response_ends_in_a_login_at_worst() {
     let store = MemoryStore::default();
