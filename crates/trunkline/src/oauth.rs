@@ -59,8 +59,9 @@ use token_source::TokenSource;
 /// Limit on renewals under way: far more than servers.
 const MAX_SAVES: u32 = 4096;
 
-/// Time for renewals under way to end when the host shuts down.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for renewals under way to end when the host shuts down: longer than one request may take, whose
+/// response may contain the only valid refresh token.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The OAuth logins of a host. Clones share their tokens.
 ///

@@ -69,12 +69,17 @@ fn entry<'s>(status: &'s Value, name: &str) -> &'s Value {
 
 /// Asserts that only the faulty server fails, with this error and this hint, in JSON and in text.
 fn assert_fails(faulty: &Value, error: &str, hint: &str) {
+    assert_fails_as("failed", faulty, error, hint);
+}
+
+/// The same for a server in another state than `failed`.
+fn assert_fails_as(state: &str, faulty: &Value, error: &str, hint: &str) {
     let folder = beside_healthy(faulty);
     let run = folder.run(&["status", "--format", "json"]);
     assert_eq!(run.code, 1, "{run}");
     let status = run.json();
     let server = entry(&status, "faulty");
-    assert_eq!(server["state"], "failed", "{server}");
+    assert_eq!(server["state"], state, "{server}");
     assert_eq!((&server["tools"], &server["pid"]), (&json!(0), &Value::Null), "{server}");
     let part = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
     assert!(part("error").starts_with("server `faulty`: "), "{server}");

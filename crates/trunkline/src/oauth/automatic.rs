@@ -106,6 +106,7 @@ impl AutomaticGrant<'_> {
             secret: None,
             auth: ClientAuth::Public,
             redirect_uri: None,
+            is_refused: false,
         };
         match configured(self.settings, self.discovery) {
             Some(client) => Ok(client),
@@ -129,8 +130,13 @@ impl AutomaticGrant<'_> {
             (Some(_), false) => ClientAuth::Basic,
             _ => ClientAuth::Public,
         };
-        let client =
-            OAuthClient { id, secret: provider.client_secret.clone(), auth, redirect_uri: None };
+        let client = OAuthClient {
+            id,
+            secret: provider.client_secret.clone(),
+            auth,
+            redirect_uri: None,
+            is_refused: false,
+        };
         let request = TokenRequest {
             endpoint: &endpoint,
             issuer: &provider.token_url,

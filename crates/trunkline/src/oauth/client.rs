@@ -61,6 +61,14 @@ pub(super) struct OAuthClient {
     /// The redirect URI of a client that was registered now, which is bound to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect_uri: Option<String>,
+    /// Whether the authorization server has refused it, so that the next login registers another one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) is_refused: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// How a client is found or registered.
@@ -90,9 +98,17 @@ impl ClientRequest<'_> {
             && authorization.client_id_metadata_document_supported
         {
             let (id, auth) = (url.to_owned(), ClientAuth::Public);
-            return Ok(OAuthClient { id, secret: None, auth, redirect_uri: None });
+            return Ok(OAuthClient {
+                id,
+                secret: None,
+                auth,
+                redirect_uri: None,
+                is_refused: false,
+            });
         }
-        let is_same = |client: &&OAuthClient| client.redirect_uri.as_deref() == self.redirect_uri;
+        let is_same = |client: &&OAuthClient| {
+            !client.is_refused && client.redirect_uri.as_deref() == self.redirect_uri
+        };
         match self.earlier.filter(is_same) {
             Some(client) => Ok(client.clone()),
             None => self.register(http, discovery).await,
@@ -158,6 +174,7 @@ impl ClientRequest<'_> {
             secret: secret.map(Secret::new),
             auth,
             redirect_uri: self.redirect_uri.map(str::to_owned),
+            is_refused: false,
         }
     }
 }
@@ -186,7 +203,7 @@ pub(super) fn configured(settings: &ResolvedOAuth, discovery: &Discovery) -> Opt
         (None, None) => ClientAuth::Public,
         (Some(_), None) => secret_auth(discovery),
     };
-    Some(OAuthClient { id, secret, auth, redirect_uri: None })
+    Some(OAuthClient { id, secret, auth, redirect_uri: None, is_refused: false })
 }
 
 /// How a client with a secret authenticates.

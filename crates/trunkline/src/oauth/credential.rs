@@ -106,6 +106,12 @@ impl Credential {
         Self { refresh_token: None, ..self.clone() }
     }
 
+    /// The credential of a client that the authorization server does not know any more.
+    pub(super) fn with_refused_client(&self) -> Self {
+        let client = OAuthClient { is_refused: true, ..self.client.clone() };
+        Self { client, ..self.clone() }
+    }
+
     /// Whether the access token can be used for a while.
     pub(super) fn is_fresh(&self) -> bool {
         self.expires_at.is_none_or(|at| now().saturating_add(EARLY_SECONDS) < at)

@@ -27,13 +27,18 @@ impl ServerAuth {
     /// Revokes the tokens of the login, and removes it from the store. It is removed also if the
     /// authorization server cannot be reached.
     pub(crate) async fn logout(&self) -> Result<LogoutOutcome, Error> {
-        if let Ok(None) = self.source.load().await {
+        if self.source.unsaved().is_none()
+            && let Ok(None) = self.source.load().await
+        {
             self.source.publish(None);
             return Ok(LogoutOutcome { was_logged_in: false, revoked: None, issuer: None });
         }
         let _guard = self.source.lock().await?;
         // An entry that cannot be read can be removed.
-        let stored = self.source.load().await.ok().flatten();
+        let stored = match self.source.unsaved() {
+            Some(unsaved) => Some(Credential::clone(&unsaved)),
+            None => self.source.load().await.ok().flatten(),
+        };
         self.source.publish(stored.clone());
         let issuer = self.issuer();
         let revoked = match &stored {

@@ -132,7 +132,12 @@ impl ServerAuth {
             // The authorization server may be down for a moment, and the token is still good.
             Err(GrantError::Failed(_)) if is_usable => Ok(source.publish(Some(stored))),
             Err(GrantError::Failed(error)) => Err(error),
-            Err(GrantError::Refused { error, .. }) => Err(self.needs_login(Some(&error))),
+            Err(GrantError::Refused { code, error }) => {
+                if matches!(&*code, "invalid_client" | "unauthorized_client") {
+                    source.save_and_publish(stored.with_refused_client()).await;
+                }
+                Err(self.needs_login(Some(&error)))
+            }
         }
     }
 
@@ -265,8 +270,17 @@ impl ServerAuth {
         match self.is_automatic() {
             true => Error::new(ErrorKind::Unauthorized, message)
                 .with_hint("check the settings in `oauth`"),
-            false => Error::new(ErrorKind::NeedsLogin, message)
-                .with_hint(self.options().login_hint(&self.target.server, &[])),
+            false => Error::new(ErrorKind::NeedsLogin, message).with_hint(self.login_hint()),
+        }
+    }
+
+    /// What the user can do. A server that does not say where to log in may want a key instead.
+    fn login_hint(&self) -> String {
+        let hint = self.options().login_hint(&self.target.server, &[]);
+        let challenge = self.source.challenge();
+        match challenge.is_some_and(|challenge| challenge.resource_metadata.is_some()) {
+            true => hint,
+            false => format!("{hint}, or set its credentials in `headers`"),
         }
     }
 

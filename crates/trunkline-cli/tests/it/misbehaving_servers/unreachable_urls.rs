@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{assert_fails, impatiently};
+use super::{assert_fails, assert_fails_as, impatiently};
 use crate::support::listening_server;
 use crate::support::program::Folder;
 
@@ -35,12 +35,20 @@ fn an_address_that_does_not_exist() {
 
 #[test]
 fn an_address_that_wants_credentials() {
-    let url = listening_server::always(
-        "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
-    );
+    let at = |scheme: &str| {
+        let head = "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 0";
+        listening_server::always(format!("{head}\r\nwww-authenticate: {scheme}\r\n\r\n"))
+    };
+    let hint = "run `trunkline login faulty`, or set its credentials in `headers`";
+    let bearer = at("Bearer");
+    for entry in [json!({ "type": "http", "url": bearer }), json!({ "url": bearer })] {
+        assert_fails_as("needs-login", &entry, "it needs a login", hint);
+    }
     let hint = "the server wants credentials (it asks for `Bearer`)";
-    assert_fails(&json!({ "type": "http", "url": url }), "answered 401 Unauthorized", hint);
-    assert_fails(&json!({ "url": url }), "answered 401 Unauthorized", hint);
+    let without_oauth = json!({ "type": "http", "url": bearer, "oauth": false });
+    assert_fails(&without_oauth, "answered 401 Unauthorized", hint);
+    let hint = "the server wants credentials (it asks for `Basic`)";
+    assert_fails(&json!({ "url": at("Basic") }), "answered 401 Unauthorized", hint);
 }
 
 #[test]

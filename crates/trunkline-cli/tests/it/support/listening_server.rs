@@ -102,12 +102,14 @@ fn start_scripted(scheme: &str, command: &mut Command) -> Listening {
 }
 
 /// A URL with the same response to every request, until the test ends.
-pub(crate) fn always(response: &'static str) -> String {
+pub(crate) fn always(response: impl Into<String>) -> String {
+    let response = response.into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming() {
-            thread::spawn(move || respond(stream?, response));
+            let response = response.clone();
+            thread::spawn(move || respond(stream?, &response));
         }
     });
     url
