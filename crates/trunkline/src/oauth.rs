@@ -184,7 +184,10 @@ fn credential_key(url: &Url, settings: &ResolvedOAuth) -> SecretKey {
     let mut resource = url.clone();
     resource.set_fragment(None);
     let grant = settings.grant.as_str();
-    let text = serde_json::json!([resource.as_str(), client, grant]).to_string();
+    let mut parts = vec![resource.as_str(), client, grant];
+    // Metadata of another place may have another token endpoint, for the same issuer.
+    parts.extend(settings.metadata_url.as_deref());
+    let text = serde_json::json!(parts).to_string();
     let hash = URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()));
     let host = url.host_str().unwrap_or_default().replace(['[', ']', ':'], "-");
     let short = hash.get(..22).unwrap_or(&hash);

@@ -15,6 +15,7 @@ use trunkline_gateway::digest_of;
 
 use super::secrets::open_lazily;
 use crate::environment::ProcessEnv;
+use crate::output::terminal::write_message;
 use crate::settings::Settings;
 
 /// The place of the user's browser.
@@ -91,7 +92,12 @@ impl SecretStore for LoginStore {
                     .with_hint("check the permissions of its directory, and the free space")
             })?;
         }
-        self.open()?.set(key, value)
+        let stored = self.open().and_then(|store| store.set(key, value));
+        if let Err(error) = &stored {
+            // A renewed login is used from memory, and lost with the process.
+            write_message(&format!("warning: a login could not be stored: {error}\n"));
+        }
+        stored
     }
 
     fn remove(&self, key: &SecretKey) -> Result<bool, StoreError> {

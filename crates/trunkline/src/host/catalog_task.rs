@@ -10,6 +10,7 @@ use super::ActiveConfig;
 use crate::catalog::{Availability, Catalog, CatalogBuilder, ServerItems};
 use crate::config::{Config, Fingerprint};
 use crate::connection::{Connection, State};
+use crate::error::Error;
 use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -34,8 +35,12 @@ impl ServerSnapshot {
         let status = connection.status();
         let down = match status.state {
             State::Failed => {
-                let error = status.last_error.as_ref();
-                Some(error.map_or("it failed", |error| error.message()).into())
+                let hint = status.last_error.as_ref().and_then(|error| error.hint());
+                let error = status.last_error.as_ref().map(Error::message);
+                match (error, hint.filter(|_| status.needs_login())) {
+                    (Some(error), Some(hint)) => Some(format!("{error}; {hint}").into()),
+                    (error, _) => Some(error.unwrap_or("it failed").into()),
+                }
             }
             // It counts as down until it is ready: most attempts fail like the one before.
             State::Starting => before.and_then(|before| before.down.clone()),

@@ -133,7 +133,11 @@ impl ServerAuth {
         }
         // A broken entry is replaced by the login.
         let earlier = self.source.load().await.ok().flatten();
-        let earlier = earlier.filter(|it| it.issuer == discovery.authorization.issuer);
+        // Its client secret goes to the same place only.
+        let earlier = earlier.filter(|it| {
+            it.issuer == discovery.authorization.issuer
+                && Some(&it.token_endpoint) == discovery.authorization.token_endpoint.as_ref()
+        });
         let client = ClientRequest {
             settings: &target.settings,
             client_name: &self.options().client_name,

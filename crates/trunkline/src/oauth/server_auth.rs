@@ -130,12 +130,19 @@ impl ServerAuth {
                 self.on_invalid_grant(&stored, &error).await
             }
             // The authorization server may be down for a moment, and the token is still good.
-            Err(GrantError::Failed(_)) if is_usable => Ok(source.publish(Some(stored))),
+            Err(GrantError::Failed(_)) if is_usable => {
+                source.pause_early_renewal();
+                Ok(source.publish(Some(stored)))
+            }
             Err(GrantError::Failed(error)) => Err(error),
             Err(GrantError::Refused { code, error }) => {
-                if matches!(&*code, "invalid_client" | "unauthorized_client") {
-                    source.save_and_publish(stored.with_refused_client()).await;
-                }
+                // Published, so that it is not taken for a new login and tried again.
+                match &*code {
+                    "invalid_client" | "unauthorized_client" => {
+                        source.save_and_publish(stored.with_refused_client()).await
+                    }
+                    _ => source.publish(Some(stored)),
+                };
                 Err(self.needs_login(Some(&error)))
             }
         }

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
@@ -23,6 +24,9 @@ use crate::secrets::{SecretKey, SecretStore, StoreError, StoreGuard};
 /// Replaced tokens that are still masked in messages: requests with them may be under way.
 const MAX_PAST_TOKENS: usize = 4;
 
+/// Time between attempts to renew a token that is still valid, after one has failed.
+const EARLY_RENEWAL_PAUSE: Duration = Duration::from_secs(10);
+
 /// The tokens of one credential.
 pub(super) struct TokenSource {
     key: SecretKey,
@@ -35,6 +39,10 @@ pub(super) struct TokenSource {
 #[derive(Default)]
 struct SourceState {
     credential: Option<Arc<Credential>>,
+    /// When the credential was published.
+    published: Option<Instant>,
+    /// When the last renewal before the expiry failed.
+    early_failure: Option<Instant>,
     /// Whether the store was read.
     is_loaded: bool,
     /// Whether the credential could not be stored.
@@ -47,6 +55,12 @@ struct SourceState {
     discovery: Option<Arc<Discovery>>,
     /// The last renewal that failed, for callers that waited for it.
     failure: Option<(Instant, Error)>,
+}
+
+impl SourceState {
+    fn is_early_renewal_paused(&self) -> bool {
+        self.early_failure.is_some_and(|at| at.elapsed() < EARLY_RENEWAL_PAUSE)
+    }
 }
 
 /// What is known without a renewal.
@@ -73,6 +87,10 @@ impl TokenSource {
         let state = self.state();
         match &state.credential {
             Some(credential) if credential.is_fresh() => KnownToken::Fresh(Arc::clone(credential)),
+            // The authorization server has just failed to renew it.
+            Some(credential) if credential.is_valid() && state.is_early_renewal_paused() => {
+                KnownToken::Fresh(Arc::clone(credential))
+            }
             None if state.is_loaded => KnownToken::Absent,
             _ => KnownToken::Stale,
         }
@@ -91,11 +109,22 @@ impl TokenSource {
         }
     }
 
-    /// A token in memory that is not the rejected one.
-    fn usable(&self, rejected: Option<&Secret>) -> Option<Arc<Credential>> {
-        let credential = self.current()?;
+    /// A token in memory that is not the rejected one: a fresh one, or one that was published since the caller
+    /// began to wait.
+    fn usable(&self, rejected: Option<&Secret>, since: Instant) -> Option<Arc<Credential>> {
+        let (credential, published) = {
+            let state = self.state();
+            (state.credential.clone()?, state.published)
+        };
         let is_rejected = rejected.is_some_and(|token| credential.has_token(token));
-        (credential.is_fresh() && !is_rejected).then_some(credential)
+        let is_new = credential.is_valid() && published.is_some_and(|at| at >= since);
+        ((credential.is_fresh() || is_new) && !is_rejected).then_some(credential)
+    }
+
+    /// Records that a token could not be renewed before its expiry: it is used for a while before the next
+    /// attempt.
+    pub(super) fn pause_early_renewal(&self) {
+        self.state().early_failure = Some(Instant::now());
     }
 
     /// Publishes a credential to all requests of this process.
@@ -110,6 +139,7 @@ impl TokenSource {
             state.past.truncate(MAX_PAST_TOKENS);
         }
         state.credential.clone_from(&credential);
+        state.published = Some(Instant::now());
         state.is_loaded = true;
         state.failure = None;
         credential
@@ -169,7 +199,7 @@ impl TokenSource {
     {
         let since = Instant::now();
         let flight = Arc::clone(&self.flight).lock_owned().await;
-        if let Some(credential) = self.usable(rejected) {
+        if let Some(credential) = self.usable(rejected, since) {
             return Ok(Some(credential));
         }
         let failure = self.state().failure.clone();
