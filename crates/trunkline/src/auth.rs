@@ -27,8 +27,8 @@ pub(crate) trait RequestAuth: Send + Sync {
     /// Handles a response with status 401 or 403. An error takes the place of the response.
     fn on_refused<'a>(&'a self, refusal: AuthRefusal<'a>) -> AuthFuture<'a, AfterRefusal>;
 
-    /// Handles the headers of any other response.
-    fn on_accepted(&self, _: &HeaderMap) {}
+    /// Handles any other response to a request with these headers.
+    fn on_accepted(&self, _sent: &AuthHeaders, _response: &HeaderMap) {}
 
     /// The credentials that the server has received or may receive, to mask them in its messages.
     fn secrets(&self) -> Vec<Secret>;
@@ -80,6 +80,12 @@ impl AuthHeaders {
         headers.push(AUTHORIZATION, value)?;
         headers.credential = Some(value.clone());
         Ok(headers)
+    }
+
+    /// The `Authorization` header with a token.
+    pub(crate) fn token(scheme: &str, token: &Secret) -> Result<Self, Error> {
+        let value = Secret::new(format!("{scheme} {}", token.expose()));
+        Ok(Self { credential: Some(token.clone()), ..Self::authorization(&value)? })
     }
 
     /// Adds a header.

@@ -103,4 +103,5 @@ pub(crate) use suggest::Suggestions;
 pub use suggest::closest_match;
 pub use template::{Reference, ReferenceSource, SecretPlace, Template, is_valid_secret_name};
 pub use toggles::{ConversationToggles, ToggleEntry, parse_toggles};
+pub(crate) use transport::TRANSPORT_HEADERS;
 pub use uses::{Use, UsedFile};

@@ -1,5 +1,6 @@
 //! Errors with a kind to decide on, a message for the user and a hint.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::name::ServerName;
@@ -103,6 +104,11 @@ impl ErrorKind {
         }
     }
 
+    /// Whether a login of the user helps.
+    pub fn needs_user_login(self) -> bool {
+        matches!(self, Self::NeedsLogin | Self::NeedsScopes)
+    }
+
     /// Whether the server cannot be used, so that every other request fails as well.
     pub fn is_unreachable(self) -> bool {
         matches!(self, Self::Unreachable | Self::Tls | Self::NeedsLogin)
@@ -160,14 +166,11 @@ impl Error {
         self.hint.as_deref()
     }
 
-    /// The error with what the user can do about it, for messages that have no place for a hint. Only a login
-    /// is such advice: a model passes it on.
-    pub fn with_remedy(&self) -> String {
-        match (&self.hint, self.kind) {
-            (Some(hint), ErrorKind::NeedsLogin | ErrorKind::NeedsScopes) => {
-                format!("{self}; {hint}")
-            }
-            _ => self.to_string(),
+    /// The message with the hint, if a login helps: for models, which pass it on to the user.
+    pub fn message_with_login(&self) -> Cow<'_, str> {
+        match (&self.hint, self.kind.needs_user_login()) {
+            (Some(hint), true) => format!("{}; {hint}", self.message).into(),
+            _ => self.message.as_str().into(),
         }
     }
 }

@@ -8,16 +8,12 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::auth::{AfterRefusal, AuthFuture, AuthHeaders, AuthRefusal, AuthRequest, RequestAuth};
-use crate::config::{ResolvedStdio, Secret};
+use crate::config::{ResolvedStdio, Secret, TRANSPORT_HEADERS};
 use crate::error::{Error, ErrorKind};
 use crate::transport::{ChildOptions, RunLimits, program_output};
 
 /// Limits of the program: as long as other hosts give it, and far more than headers need.
 const LIMITS: RunLimits = RunLimits { time: Duration::from_secs(10), bytes: 64 * 1024 };
-
-/// Headers that the transport sets itself.
-const TRANSPORT_HEADERS: [&str; 6] =
-    ["accept", "connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// Authorizes requests with the headers that a program prints. It is run before the first request, and again
 /// when the server refuses them.

@@ -20,6 +20,7 @@ mod jwt;
 mod target;
 mod discovery;
 mod client;
+mod form;
 mod token;
 mod credential;
 mod token_source;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use trunkline::config::{OAuthGrant, OAuthMode, OAuthSettings, Server, Transport, escape_control};
+use trunkline::config::{OAuthGrant, OAuthSettings, Server, Transport, escape_control};
 use trunkline::name::ServerName;
 use trunkline::oauth::{LoginOutcome, LoginRequest, LoginStatus, PendingLogin};
 use url::Url;
@@ -128,7 +128,7 @@ impl LoginCommand<'_> {
     }
 
     fn settings(&self) -> Option<&OAuthSettings> {
-        self.hosted.loaded.config.server(self.server.as_str()).and_then(oauth_settings)
+        self.hosted.loaded.config.server(self.server.as_str()).and_then(Server::oauth_settings)
     }
 
     /// Connects with the new login, and reports both.
@@ -164,16 +164,6 @@ impl LoginCommand<'_> {
             terminal.print(&report::document(&document, format))?;
         }
         Ok(Outcome::Good)
-    }
-}
-
-fn oauth_settings(server: &Server) -> Option<&OAuthSettings> {
-    match &server.transport {
-        Transport::Remote(remote) => match &remote.oauth {
-            OAuthMode::Enabled(settings) => Some(settings),
-            OAuthMode::Disabled => None,
-        },
-        Transport::Stdio(_) => None,
     }
 }
 
@@ -257,7 +247,7 @@ struct LoginRow<'a> {
 impl LoginRow<'_> {
     /// Whether its tokens are obtained without a user.
     fn is_automatic(&self) -> bool {
-        let settings = oauth_settings(self.server);
+        let settings = self.server.oauth_settings();
         settings.is_some_and(|it| it.grant != OAuthGrant::AuthorizationCode)
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::config::{ChainError, MISCONFIGURED_EXIT_STATUS, escape_control};
-use trunkline::error::{Error, ErrorKind};
+use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::policy::UnknownCaller;
 use trunkline::secrets::StoreError;
@@ -143,9 +143,7 @@ impl From<CallError> for Failure {
             CallErrorKind::Unavailable => FailureKind::Unavailable,
             CallErrorKind::BadArguments => FailureKind::BadArguments,
             CallErrorKind::Refused(_) => FailureKind::Refused,
-            CallErrorKind::Failed(ErrorKind::NeedsLogin | ErrorKind::NeedsScopes) => {
-                FailureKind::Unavailable
-            }
+            CallErrorKind::Failed(kind) if kind.needs_user_login() => FailureKind::Unavailable,
             CallErrorKind::Failed(_) => FailureKind::NoAnswer,
         };
         let hint = error.hint().map(str::to_owned);

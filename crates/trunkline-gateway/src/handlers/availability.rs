@@ -101,10 +101,7 @@ fn describe(connection: &Connection) -> Option<Value> {
     let watch = connection.watch();
     let status = watch.borrow();
     let reason = match (status.state, &status.last_error) {
-        (State::Failed, Some(error)) => match error.hint().filter(|_| status.needs_login()) {
-            Some(hint) => format!("{}; {hint}", error.message()),
-            None => error.message().to_owned(),
-        },
+        (State::Failed, Some(error)) => error.message_with_login().into_owned(),
         (State::Failed, None) => "it failed".to_owned(),
         (State::Starting, _) => "it is being started".to_owned(),
         _ => return None,

@@ -46,7 +46,11 @@ enum FailureKind {
 impl Failure {
     /// A server that failed before it listed its items.
     pub(crate) fn unlisted(error: &Error, may_return: bool) -> Self {
-        let (kind, message) = (FailureKind::Unlisted, error.with_remedy());
+        let kind = FailureKind::Unlisted;
+        let message = match error.server() {
+            Some(server) => format!("server `{server}`: {}", error.message_with_login()),
+            None => error.message_with_login().into_owned(),
+        };
         Self { kind, message, is_retryable: may_return }
     }
 
@@ -100,7 +104,7 @@ impl From<&CallError> for Failure {
             (None, CallErrorKind::BadArguments) => FailureKind::BadArguments,
             (None, _) => FailureKind::NoResult(error.no_result()),
         };
-        let message = error.message_for_model().to_owned();
+        let message = error.message_with_login().into_owned();
         Self { kind, message, is_retryable: error.is_retryable() }
     }
 }

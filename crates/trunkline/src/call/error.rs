@@ -1,5 +1,6 @@
 //! Errors of calls, with a kind to decide on and a message for users and models.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::no_result::NoResult;
@@ -25,8 +26,6 @@ pub struct CallError {
     hint: Option<Box<str>>,
     is_retryable: bool,
     refusal: Option<Box<RpcError>>,
-    /// The message with what the user can do, where a login is needed.
-    remedy: Option<Box<str>>,
     server: Option<ServerName>,
     cause: NoResult,
 }
@@ -72,17 +71,22 @@ impl CallError {
     /// The error as the result of a tool call, for a model to read: `MCP server unreachable: …`
     /// where the server is down.
     pub fn to_result(&self) -> Raw {
-        self.no_result().result(self.message_for_model(), self.is_retryable())
+        self.no_result().result(&self.message_with_login(), self.is_retryable())
     }
 
     /// The text of [`to_result`](Self::to_result).
     pub fn text_for_model(&self) -> String {
-        self.no_result().text(self.message_for_model(), self.is_retryable())
+        self.no_result().text(&self.message_with_login(), self.is_retryable())
     }
 
-    /// The message, with what the user can do where a login is needed.
-    pub fn message_for_model(&self) -> &str {
-        self.remedy.as_deref().unwrap_or(&self.message)
+    /// The message with the hint, if a login helps: for models, which pass it on to the user.
+    pub fn message_with_login(&self) -> Cow<'_, str> {
+        match (&self.hint, self.kind) {
+            (Some(hint), CallErrorKind::Failed(kind)) if kind.needs_user_login() => {
+                format!("{}; {hint}", self.message).into()
+            }
+            _ => Cow::Borrowed(&*self.message),
+        }
     }
 
     /// The kind to decide on.
@@ -131,7 +135,6 @@ impl CallError {
             is_retryable: false,
             refusal: None,
             server: None,
-            remedy: None,
             cause: kind.no_result(),
         }
     }
@@ -259,7 +262,6 @@ impl From<Error> for CallError {
             hint: error.hint().map(Into::into),
             is_retryable: error.kind().is_retryable(),
             server: error.server().cloned(),
-            remedy: (error.with_remedy() != error.to_string()).then(|| error.with_remedy().into()),
             ..Self::new(CallErrorKind::Failed(error.kind()), error.to_string())
         }
     }

@@ -8,6 +8,7 @@ pub use super::agent::{Agent, AgentPattern, Agents, ItemToolSettings};
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
 pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust, UriStyle};
+use super::oauth::{OAuthMode, OAuthSettings};
 pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, FoundBy, Origin};
 use super::secret::Secret;
 use super::secret_settings::SecretSettings;
@@ -175,6 +176,14 @@ pub struct Server {
 }
 
 impl Server {
+    /// Its settings of OAuth; `None` if it is a program, or OAuth is switched off for it.
+    pub fn oauth_settings(&self) -> Option<&OAuthSettings> {
+        match &self.transport {
+            Transport::Remote(Remote { oauth: OAuthMode::Enabled(settings), .. }) => Some(settings),
+            _ => None,
+        }
+    }
+
     fn set_access(&mut self, access: Access, by: AccessOverride) {
         self.behaviour.access = access;
         self.places.access = None;

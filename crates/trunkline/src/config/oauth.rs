@@ -103,6 +103,13 @@ impl<V> Default for OAuthSettings<V> {
 /// Settings of OAuth with every reference resolved.
 pub type ResolvedOAuth = OAuthSettings<Secret>;
 
+impl ResolvedOAuth {
+    /// The private key of the client, and its ID.
+    pub(crate) fn signing_key(&self) -> Option<(&Secret, Option<&str>)> {
+        self.private_key.as_ref().map(|key| (key, self.key_id.as_deref()))
+    }
+}
+
 impl<V> OAuthSettings<V> {
     /// All values that may contain references.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {

@@ -3,6 +3,20 @@
 use super::oauth::OAuthMode;
 use super::template::Template;
 
+/// Headers that the transport sets itself; another value would break it.
+pub(crate) const TRANSPORT_HEADERS: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
 /// The transport of a server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Transport {

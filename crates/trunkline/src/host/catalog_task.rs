@@ -35,12 +35,8 @@ impl ServerSnapshot {
         let status = connection.status();
         let down = match status.state {
             State::Failed => {
-                let hint = status.last_error.as_ref().and_then(|error| error.hint());
-                let error = status.last_error.as_ref().map(Error::message);
-                match (error, hint.filter(|_| status.needs_login())) {
-                    (Some(error), Some(hint)) => Some(format!("{error}; {hint}").into()),
-                    (error, _) => Some(error.unwrap_or("it failed").into()),
-                }
+                let error = status.last_error.as_ref().map(Error::message_with_login);
+                Some(error.unwrap_or("it failed".into()).into())
             }
             // It counts as down until it is ready: most attempts fail like the one before.
             State::Starting => before.and_then(|before| before.down.clone()),

@@ -11,7 +11,7 @@ use tracing::debug;
 use url::Url;
 
 use super::{Host, WeakHost};
-use crate::config::{OAuthMode, OAuthSettings, Transport};
+use crate::config::Server;
 use crate::name::ServerName;
 use crate::oauth::{LoginRequest, LoopbackListener, PendingLogin};
 
@@ -89,7 +89,7 @@ impl Host {
     /// If the configured port is in use.
     pub async fn login_listener(&self, server: &str) -> io::Result<LoopbackListener> {
         let config = self.config();
-        let settings = config.server(server).and_then(|server| oauth_settings(&server.transport));
+        let settings = config.server(server).and_then(Server::oauth_settings);
         if let Some(uri) = settings.and_then(|it| it.redirect_uri.as_deref()) {
             return LoopbackListener::bind_uri(uri).await;
         }
@@ -103,16 +103,6 @@ impl Host {
             Err(_) if earlier.is_some() => LoopbackListener::bind(None).await,
             bound => bound,
         }
-    }
-}
-
-fn oauth_settings(transport: &Transport) -> Option<&OAuthSettings> {
-    match transport {
-        Transport::Remote(remote) => match &remote.oauth {
-            OAuthMode::Enabled(settings) => Some(settings),
-            OAuthMode::Disabled => None,
-        },
-        Transport::Stdio(_) => None,
     }
 }
 

@@ -8,6 +8,7 @@ use url::Url;
 use super::client::{ClientAuth, OAuthClient, configured, shown};
 use super::credential::{Credential, CredentialOrigin};
 use super::discovery::{Discovery, discover};
+use super::form::ClientIdentity;
 use super::jwt::DpopKey;
 use super::scopes::union;
 use super::target::AuthTarget;
@@ -76,9 +77,11 @@ impl AutomaticGrant<'_> {
         let endpoint = authorization.endpoint(endpoint, "token endpoint")?;
         let request = TokenRequest {
             endpoint,
-            issuer: &authorization.issuer,
-            client: &client,
-            private_key: settings.private_key.as_ref().map(|it| (it, settings.key_id.as_deref())),
+            identity: ClientIdentity {
+                client: &client,
+                issuer: &authorization.issuer,
+                signing_key: settings.signing_key(),
+            },
             grant,
             resource: Some(&discovery.resource),
             scopes: &scopes,
@@ -139,9 +142,11 @@ impl AutomaticGrant<'_> {
         };
         let request = TokenRequest {
             endpoint: &endpoint,
-            issuer: &provider.token_url,
-            client: &client,
-            private_key: None,
+            identity: ClientIdentity {
+                client: &client,
+                issuer: &provider.token_url,
+                signing_key: None,
+            },
             grant: Grant::Exchange {
                 id_token: &provider.id_token,
                 audience: &self.discovery.authorization.issuer,

@@ -3,18 +3,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyper::header::AUTHORIZATION;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
-use url::{Url, form_urlencoded};
+use url::Url;
 
+use super::form::FormRequest;
 use super::login::{LoginFlow, LoginKind, LoginOutcome, LoginRequest};
 use super::quote::quoted;
 use super::server_auth::ServerAuth;
 use super::token::{Grant, GrantError};
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
-use crate::transport::GuardedPost;
 
 /// Delay between polls, unless the server names another, and what is added when it asks for less.
 const POLL_INTERVAL: u64 = 5;
@@ -75,22 +74,12 @@ impl ServerAuth {
 
 impl LoginFlow {
     async fn device_response(&self, endpoint: &Url) -> Result<DeviceResponse, Error> {
-        let mut form = vec![
-            ("client_id", self.client.id.clone()),
-            ("resource", self.discovery.resource.clone()),
-        ];
+        let mut fields = vec![("resource", self.discovery.resource.clone())];
         if !self.scopes.is_empty() {
-            form.push(("scope", self.scopes.join(" ")));
+            fields.push(("scope", self.scopes.join(" ")));
         }
-        let mut headers = Vec::new();
-        if let Some(secret) = &self.client.secret {
-            // Confidential clients authenticate here as at the token endpoint.
-            headers.push((AUTHORIZATION, super::token::basic(&self.client.id, secret)));
-        }
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        let content_type = "application/x-www-form-urlencoded";
-        let post = GuardedPost { url: endpoint, content_type, headers, body };
-        let response = self.auth.target.http.post(post).await?;
+        let form = FormRequest::new(fields).authenticate(self.identity())?;
+        let response = form.send(&self.auth.target.http, endpoint).await?;
         let read = serde_json::from_slice(&response.body).ok();
         read.filter(|_| response.status.is_success()).ok_or_else(|| {
             let message = format!("its authorization server answered {}", response.status);

@@ -11,6 +11,7 @@ use super::challenge::Challenge;
 use super::client::{ClientRequest, OAuthClient, shown};
 use super::credential::{Credential, CredentialOrigin};
 use super::discovery::{Discovery, discover};
+use super::form::ClientIdentity;
 use super::jwt::{DpopKey, pkce_challenge, random_text};
 use super::quote::quoted;
 use super::scopes::union;
@@ -232,16 +233,22 @@ impl LoginFlow {
         self.store(response).await
     }
 
+    /// The client of this login.
+    pub(super) fn identity(&self) -> ClientIdentity<'_> {
+        ClientIdentity {
+            client: &self.client,
+            issuer: &self.discovery.authorization.issuer,
+            signing_key: self.auth.target.settings.signing_key(),
+        }
+    }
+
     /// Requests tokens for a grant.
     pub(super) async fn request(&self, grant: Grant<'_>) -> Result<TokenResponse, GrantError> {
         let authorization = &self.discovery.authorization;
-        let settings = &self.auth.target.settings;
         let endpoint = authorization.token_endpoint.as_ref();
         let request = TokenRequest {
             endpoint: authorization.endpoint(endpoint, "token endpoint")?,
-            issuer: &authorization.issuer,
-            client: &self.client,
-            private_key: settings.private_key.as_ref().map(|it| (it, settings.key_id.as_deref())),
+            identity: self.identity(),
             grant,
             resource: Some(&self.discovery.resource),
             scopes: &self.scopes,

@@ -1,15 +1,9 @@
 //! Ends a login: revokes its tokens (RFC 7009), and removes it from the store.
 
-use hyper::header::AUTHORIZATION;
-use url::form_urlencoded;
-
-use super::client::ClientAuth;
 use super::credential::Credential;
+use super::form::FormRequest;
 use super::server_auth::ServerAuth;
-use super::token::basic;
-use crate::config::Secret;
 use crate::error::Error;
-use crate::transport::GuardedPost;
 
 /// What a logout did.
 #[derive(Clone, Debug)]
@@ -59,14 +53,12 @@ impl ServerAuth {
         let mut result = Ok(());
         for (kind, token) in tokens {
             let Some(token) = token else { continue };
-            let body = revocation_form(stored, kind, token);
-            let mut headers = Vec::new();
-            if let (ClientAuth::Basic, Some(secret)) = (stored.client.auth, &stored.client.secret) {
-                headers.push((AUTHORIZATION, basic(&stored.client.id, secret)));
-            }
-            let content_type = "application/x-www-form-urlencoded";
-            let post = GuardedPost { url, content_type, headers, body };
-            let sent = self.target.http.post(post).await;
+            let fields =
+                vec![("token", token.expose().to_owned()), ("token_type_hint", kind.to_owned())];
+            let sent = match FormRequest::new(fields).authenticate(self.identity_of(stored)) {
+                Ok(form) => form.send(&self.target.http, url).await,
+                Err(error) => Err(error),
+            };
             let sent = sent.and_then(|response| match response.status.is_success() {
                 true => Ok(()),
                 false => Err(refused(response.status.as_u16())),
@@ -75,19 +67,6 @@ impl ServerAuth {
         }
         Some(result)
     }
-}
-
-fn revocation_form(stored: &Credential, kind: &str, token: &Secret) -> String {
-    let client = &stored.client;
-    let mut form = form_urlencoded::Serializer::new(String::new());
-    form.append_pair("token", token.expose()).append_pair("token_type_hint", kind);
-    if client.auth != ClientAuth::Basic {
-        form.append_pair("client_id", &client.id);
-    }
-    if let (ClientAuth::Post, Some(secret)) = (client.auth, &client.secret) {
-        form.append_pair("client_secret", secret.expose());
-    }
-    form.finish()
 }
 
 fn refused(status: u16) -> Error {

@@ -8,6 +8,7 @@ use super::automatic::obtain;
 use super::challenge::Challenge;
 use super::client::shown;
 use super::credential::Credential;
+use super::form::ClientIdentity;
 use super::jwt::ProofRequest;
 use super::quote::quoted;
 use super::scopes::union;
@@ -45,34 +46,58 @@ impl ServerAuth {
     ) -> Result<AuthHeaders, Error> {
         let Some(token) = &credential.access_token else { return Ok(AuthHeaders::default()) };
         let Some(key) = credential.dpop()? else {
-            let value = Secret::new(format!("Bearer {}", token.expose()));
-            let mut headers = AuthHeaders::authorization(&value)?;
-            headers.credential = Some(token.clone());
-            return Ok(headers);
+            return AuthHeaders::token("Bearer", token);
         };
         let nonce = self.source.nonce();
         let AuthRequest { method, url } = request;
         let proof = ProofRequest { method, url, token: Some(token), nonce: nonce.as_deref() };
-        let value = Secret::new(format!("DPoP {}", token.expose()));
-        let mut headers = AuthHeaders::authorization(&value)?;
+        let mut headers = AuthHeaders::token("DPoP", token)?;
         headers.push(DPOP, &key.proof(&proof)?)?;
-        headers.credential = Some(token.clone());
         Ok(headers)
     }
 
-    /// A token other than the rejected one: of another process, of a refresh, or of an automatic grant.
-    async fn renew(&self, rejected: Option<&Secret>) -> Result<Option<Arc<Credential>>, Error> {
+    /// A token other than the rejected one: of another process, of a refresh, or of an automatic grant with
+    /// these scopes too.
+    async fn renew(
+        &self,
+        rejected: Option<&Secret>,
+        scopes: Vec<Box<str>>,
+    ) -> Result<Option<Arc<Credential>>, Error> {
         let (auth, refused) = (self.clone(), rejected.cloned());
         let permit = self.oauth.begin_save().await;
         let work = async move {
             let renewed = match auth.is_automatic() {
-                true => obtain(&auth.target, &auth.source, refused.as_ref(), &[]).await,
+                true => auth.obtain(refused.as_ref(), &scopes).await,
                 false => auth.adopt_or_refresh(refused.as_ref()).await,
             };
             drop(permit);
             renewed
         };
         self.source.renew(rejected, work).await
+    }
+
+    async fn obtain(
+        &self,
+        rejected: Option<&Secret>,
+        scopes: &[Box<str>],
+    ) -> Result<Option<Arc<Credential>>, Error> {
+        self.check_unproven(rejected)?;
+        let obtained = obtain(&self.target, &self.source, rejected, scopes).await?;
+        let token = obtained.as_ref().and_then(|it| it.access_token.clone());
+        self.source.set_unproven(token.filter(|_| rejected.is_some()));
+        Ok(obtained)
+    }
+
+    /// Fails if the server rejects a token that was issued because it had rejected another: a further one would
+    /// not help. It may have another authorization server now.
+    fn check_unproven(&self, rejected: Option<&Secret>) -> Result<(), Error> {
+        match rejected.is_some_and(|token| self.source.is_unproven(token)) {
+            true => {
+                let message = "it does not accept the token that was just issued for it";
+                Err(self.needs_login(Some(&Error::new(ErrorKind::Unauthorized, message))))
+            }
+            false => Ok(()),
+        }
     }
 
     async fn adopt_or_refresh(
@@ -98,11 +123,7 @@ impl ServerAuth {
             return Ok(source.publish(Some(stored)));
         }
         let is_rejected = rejected.is_some_and(|token| stored.has_token(token));
-        if rejected.is_some_and(|token| is_rejected && source.is_unproven(token)) {
-            // A further refresh would not help: the server may have another authorization server now.
-            let message = "it does not accept the token that was just issued for it";
-            return Err(self.needs_login(Some(&Error::new(ErrorKind::Unauthorized, message))));
-        }
+        self.check_unproven(rejected.filter(|_| is_rejected))?;
         match stored.refresh_token {
             Some(_) => self.refresh(stored, is_rejected).await,
             None if stored.is_valid() && !is_rejected => Ok(source.publish(Some(stored))),
@@ -116,81 +137,81 @@ impl ServerAuth {
     /// Refreshes a credential, under the lock of the store.
     async fn refresh(
         &self,
-        stored: Credential,
+        mut stored: Credential,
         is_rejected: bool,
     ) -> Result<Option<Arc<Credential>>, Error> {
         let source = &self.source;
-        let is_usable = stored.is_valid() && !is_rejected;
-        match self.request_refresh(&stored).await {
+        let is_good = stored.is_valid() && !is_rejected;
+        let mut sent = self.request_refresh(&stored).await;
+        if is_invalid_grant(&sent)
+            && let Some(newer) = self.replacement(&stored).await?
+        {
+            if is_usable(&newer, stored.access_token.as_ref()) {
+                return Ok(source.publish(Some(newer)));
+            }
+            sent = self.request_refresh(&newer).await;
+            stored = newer;
+        }
+        match sent {
             Ok(renewed) => {
                 source.set_unproven(renewed.access_token.clone().filter(|_| is_rejected));
                 Ok(source.save_and_publish(renewed).await)
             }
-            Err(GrantError::Refused { code, error }) if &*code == "invalid_grant" => {
-                self.on_invalid_grant(&stored, &error).await
-            }
             // The authorization server may be down for a moment, and the token is still good.
-            Err(GrantError::Failed(_)) if is_usable => {
+            Err(GrantError::Failed(_)) if is_good => {
                 source.pause_early_renewal();
                 Ok(source.publish(Some(stored)))
             }
             Err(GrantError::Failed(error)) => Err(error),
             Err(GrantError::Refused { code, error }) => {
-                // Published, so that it is not taken for a new login and tried again.
-                match &*code {
-                    "invalid_client" | "unauthorized_client" => {
-                        source.save_and_publish(stored.with_refused_client()).await
-                    }
-                    _ => source.publish(Some(stored)),
-                };
+                self.on_refresh_refused(stored, &code).await;
                 Err(self.needs_login(Some(&error)))
             }
         }
     }
 
-    /// Handles a refused refresh token. A process that does not lock may have replaced it; else it is
-    /// removed, and nothing else.
-    async fn on_invalid_grant(
-        &self,
-        used: &Credential,
-        error: &Error,
-    ) -> Result<Option<Arc<Credential>>, Error> {
-        let source = &self.source;
-        let stored = source.load().await?;
-        match stored {
-            Some(stored) if stored.refresh_token != used.refresh_token => {
-                if stored.is_fresh() && stored.access_token != used.access_token {
-                    return Ok(source.publish(Some(stored)));
-                }
-                match self.request_refresh(&stored).await {
-                    Ok(renewed) => Ok(source.save_and_publish(renewed).await),
-                    Err(GrantError::Failed(error)) => Err(error),
-                    Err(GrantError::Refused { error, .. }) => Err(self.needs_login(Some(&error))),
-                }
+    /// The stored credential, if a process that does not lock has replaced the refresh token. One that could not
+    /// be stored is newer than all.
+    async fn replacement(&self, used: &Credential) -> Result<Option<Credential>, Error> {
+        if self.source.unsaved().is_some() {
+            return Ok(None);
+        }
+        let stored = self.source.load().await?;
+        let is_newer =
+            |it: &Credential| it.refresh_token.is_some() && it.refresh_token != used.refresh_token;
+        Ok(stored.filter(is_newer))
+    }
+
+    /// Removes what the authorization server does not accept any more, and nothing else. The rest is published,
+    /// so that it is not taken for a new login and tried again.
+    async fn on_refresh_refused(&self, stored: Credential, code: &str) {
+        match code {
+            "invalid_grant" => {
+                self.source.save_and_publish(stored.without_refresh_token()).await;
             }
-            Some(stored) => {
-                let rest = stored.without_refresh_token();
-                source.save_and_publish(rest).await;
-                Err(self.needs_login(Some(error)))
+            "invalid_client" | "unauthorized_client" => {
+                self.source.save_and_publish(stored.with_refused_client()).await;
             }
-            None => {
-                source.publish(None);
-                Err(self.needs_login(Some(error)))
+            _ => {
+                self.source.publish(Some(stored));
             }
         }
+    }
+
+    /// The client of a stored credential.
+    pub(super) fn identity_of<'a>(&'a self, stored: &'a Credential) -> ClientIdentity<'a> {
+        let signing_key = self.target.settings.signing_key();
+        ClientIdentity { client: &stored.client, issuer: &stored.issuer, signing_key }
     }
 
     async fn request_refresh(&self, stored: &Credential) -> Result<Credential, GrantError> {
         let Some(token) = &stored.refresh_token else {
             return Err(GrantError::Failed(self.needs_login(None)));
         };
-        let settings = &self.target.settings;
         let key = stored.dpop()?;
         let request = TokenRequest {
             endpoint: &stored.token_endpoint,
-            issuer: &stored.issuer,
-            client: &stored.client,
-            private_key: settings.private_key.as_ref().map(|key| (key, settings.key_id.as_deref())),
+            identity: self.identity_of(stored),
             grant: Grant::Refresh(token),
             resource: Some(&stored.resource),
             scopes: &[],
@@ -214,7 +235,7 @@ impl ServerAuth {
             // A login may have been made since the store was read.
             self.source.forget();
         }
-        match self.renew(rejected).await? {
+        match self.renew(rejected, Vec::new()).await? {
             Some(credential) if rejected.is_none_or(|token| !credential.has_token(token)) => {
                 Ok(AfterRefusal::Retry)
             }
@@ -247,9 +268,7 @@ impl ServerAuth {
         if !self.is_automatic() {
             return Err(self.needs_scopes(&wanted));
         }
-        let (auth, rejected) = (self.clone(), refusal.sent.credential.clone());
-        let work = async move { obtain(&auth.target, &auth.source, None, &union).await };
-        let renewed = self.source.renew(rejected.as_ref(), work).await?;
+        let renewed = self.renew(refusal.sent.credential.as_ref(), union).await?;
         Ok(if renewed.is_some() { AfterRefusal::Retry } else { AfterRefusal::Accept })
     }
 
@@ -303,6 +322,10 @@ impl ServerAuth {
     }
 }
 
+fn is_invalid_grant<T>(sent: &Result<T, GrantError>) -> bool {
+    matches!(sent, Err(GrantError::Refused { code, .. }) if &**code == "invalid_grant")
+}
+
 /// Whether a stored credential has a fresh token that was not rejected.
 fn is_usable(stored: &Credential, rejected: Option<&Secret>) -> bool {
     stored.is_fresh() && !rejected.is_some_and(|token| stored.has_token(token))
@@ -332,7 +355,7 @@ impl RequestAuth for ServerAuth {
                 KnownToken::Stale if self.is_automatic() && self.source.discovery().is_none() => {
                     return Ok(AuthHeaders::default());
                 }
-                KnownToken::Stale => match self.renew(None).await? {
+                KnownToken::Stale => match self.renew(None, Vec::new()).await? {
                     Some(credential) => credential,
                     None => return Ok(AuthHeaders::default()),
                 },
@@ -361,8 +384,10 @@ impl RequestAuth for ServerAuth {
         })
     }
 
-    fn on_accepted(&self, headers: &HeaderMap) {
-        self.source.set_unproven(None);
+    fn on_accepted(&self, sent: &AuthHeaders, headers: &HeaderMap) {
+        if sent.credential.as_ref().is_some_and(|token| self.source.is_unproven(token)) {
+            self.source.set_unproven(None);
+        }
         if let Some(nonce) = nonce(headers) {
             self.source.set_nonce(nonce);
         }

@@ -1,19 +1,18 @@
-//! Requests to the token endpoint, with all grants and ways to authenticate the client.
+//! Requests to the token endpoint, with all grants.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName};
 use serde::Deserialize;
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::challenge::TokenScheme;
-use super::client::{ClientAuth, DEVICE_GRANT, OAuthClient, shown};
-use super::jwt::{DpopKey, ProofRequest, SigningKey};
+use super::client::{DEVICE_GRANT, shown};
+use super::form::{ClientIdentity, FormRequest};
+use super::jwt::{DpopKey, ProofRequest};
 use super::quote::quoted;
 use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
-use crate::transport::{GuardedClient, GuardedPost, GuardedResponse};
+use crate::transport::{GuardedClient, GuardedResponse};
 
 /// The header of a proof of possession, and of the nonce for the next one.
 pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
@@ -21,7 +20,6 @@ pub(super) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
@@ -46,9 +44,7 @@ pub(super) enum Grant<'a> {
 /// A request for tokens.
 pub(super) struct TokenRequest<'a> {
     pub(super) endpoint: &'a Url,
-    pub(super) issuer: &'a str,
-    pub(super) client: &'a OAuthClient,
-    pub(super) private_key: Option<(&'a Secret, Option<&'a str>)>,
+    pub(super) identity: ClientIdentity<'a>,
     pub(super) grant: Grant<'a>,
     pub(super) resource: Option<&'a str>,
     pub(super) scopes: &'a [Box<str>],
@@ -132,17 +128,13 @@ impl TokenRequest<'_> {
         http: &GuardedClient,
         nonce: Option<&str>,
     ) -> Result<GuardedResponse, Error> {
-        let mut form = self.grant_form();
-        let mut headers = Vec::new();
-        self.authenticate(&mut form, &mut headers)?;
+        let mut form = FormRequest::new(self.grant_form()).authenticate(self.identity)?;
         if let Some(key) = self.dpop {
             let url = self.endpoint;
             let proof = ProofRequest { method: &Method::POST, url, token: None, nonce };
-            headers.push((DPOP, key.proof(&proof)?));
+            form = form.header(DPOP, key.proof(&proof)?);
         }
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        let content_type = "application/x-www-form-urlencoded";
-        http.post(GuardedPost { url: self.endpoint, content_type, headers, body }).await
+        form.send(http, self.endpoint).await
     }
 
     fn grant_form(&self) -> Vec<(&'static str, String)> {
@@ -184,39 +176,6 @@ impl TokenRequest<'_> {
         form
     }
 
-    /// Adds the credentials of the client.
-    fn authenticate(
-        &self,
-        form: &mut Vec<(&'static str, String)>,
-        headers: &mut Vec<(HeaderName, Secret)>,
-    ) -> Result<(), Error> {
-        let OAuthClient { id, secret, auth, .. } = self.client;
-        let secret = secret.as_ref().map(Secret::expose).unwrap_or_default();
-        match auth {
-            ClientAuth::Basic => {
-                headers.push((AUTHORIZATION, basic(id, &Secret::new(secret))));
-            }
-            ClientAuth::Post => {
-                form.push(("client_id", id.clone()));
-                form.push(("client_secret", secret.to_owned()));
-            }
-            ClientAuth::PrivateKey => {
-                let Some((key, key_id)) = self.private_key else {
-                    let message = "`oauth.privateKey` is missing";
-                    return Err(Error::new(ErrorKind::MissingSecret, message));
-                };
-                let assertion =
-                    SigningKey::from_pem(key)?.client_assertion(id, key_id, self.issuer)?;
-                form.push(("client_id", id.clone()));
-                form.push(("client_assertion_type", CLIENT_ASSERTION.to_owned()));
-                form.push(("client_assertion", assertion.expose().to_owned()));
-            }
-            ClientAuth::Public if id.is_empty() => {}
-            ClientAuth::Public => form.push(("client_id", id.clone())),
-        }
-        Ok(())
-    }
-
     fn read(&self, response: &GuardedResponse) -> Result<TokenResponse, GrantError> {
         if !response.status.is_success() {
             return Err(self.refusal(response));
@@ -243,7 +202,7 @@ impl TokenRequest<'_> {
 
     fn refusal(&self, response: &GuardedResponse) -> GrantError {
         let status = response.status.as_u16();
-        let server = shown(self.issuer);
+        let server = shown(self.identity.issuer);
         let body = serde_json::from_slice::<ErrorBody>(&response.body).ok();
         let is_temporary = matches!(status, 408 | 429 | 500..=599);
         let Some(body) = body.filter(|_| !is_temporary) else {
@@ -266,7 +225,7 @@ impl TokenRequest<'_> {
 
     /// Text of the authorization server for a message: without what was sent to it, on one line, short.
     fn quoted(&self, text: &str) -> String {
-        let mut sent: Vec<Secret> = self.client.secret.iter().cloned().collect();
+        let mut sent: Vec<Secret> = self.identity.client.secret.iter().cloned().collect();
         match &self.grant {
             Grant::Code { code, verifier, .. } => sent.extend([*code, *verifier].map(Clone::clone)),
             Grant::Refresh(token) | Grant::Device(token) | Grant::Assertion(token) => {
@@ -279,7 +238,7 @@ impl TokenRequest<'_> {
     }
 
     fn unbound(&self) -> GrantError {
-        let server = shown(self.issuer);
+        let server = shown(self.identity.issuer);
         let message =
             format!("the authorization server {server} issued a token that is not bound to a key");
         GrantError::Failed(
@@ -289,7 +248,7 @@ impl TokenRequest<'_> {
     }
 
     fn unreadable(&self) -> GrantError {
-        let server = shown(self.issuer);
+        let server = shown(self.identity.issuer);
         let message =
             format!("the authorization server {server} answered with something that is no token");
         GrantError::Failed(Error::new(ErrorKind::ProtocolViolation, message))
@@ -299,14 +258,6 @@ impl TokenRequest<'_> {
 fn asks_for_nonce(response: &GuardedResponse) -> bool {
     let body = serde_json::from_slice::<ErrorBody>(&response.body);
     response.status.is_client_error() && body.is_ok_and(|body| body.error == "use_dpop_nonce")
-}
-
-/// The value of an `Authorization` header with ID and secret of a client.
-pub(super) fn basic(id: &str, secret: &Secret) -> Secret {
-    let encoded =
-        |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
-    let pair = STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret.expose())));
-    Secret::new(format!("Basic {pair}"))
 }
 
 /// The nonce for the next proof at a resource.

@@ -233,11 +233,8 @@ impl TokenSource {
 
     /// Stores a credential. It is durable when this returns.
     pub(super) async fn save(&self, credential: &Credential) -> Result<(), Error> {
-        let (store, key, text) = (
-            Arc::clone(&self.store),
-            self.key.clone(),
-            credential.to_secret().map_err(|error| store_error(&error))?,
-        );
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        let text = credential.to_secret()?;
         blocking(move || store.set(&key, &text)).await?;
         self.state().is_unsaved = false;
         debug!(key = self.key.id(), "credential stored");
@@ -276,18 +273,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Error> {
     let result = tokio::task::spawn_blocking(work).await;
-    result
-        .unwrap_or_else(|_| Err(StoreError::new("the store of logins failed")))
-        .map_err(|error| store_error(&error))
-}
-
-fn store_error(error: &StoreError) -> Error {
-    let hint = error.hint().map(str::to_owned);
-    let error = Error::new(ErrorKind::UnreadableSecret, error.to_string());
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    }
+    Ok(result.unwrap_or_else(|_| Err(StoreError::new("the store of logins failed")))?)
 }
 
 fn interrupted() -> Error {

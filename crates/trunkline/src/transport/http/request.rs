@@ -139,7 +139,7 @@ impl HttpClient {
             let mut response = self.follow(request, Some(&sent)).await?;
             let status = response.status().as_u16();
             if !matches!(status, 401 | 403) {
-                auth.on_accepted(response.headers());
+                auth.on_accepted(&sent, response.headers());
                 return Ok(response);
             }
             let refusal = AuthRefusal { status, headers: response.headers(), sent: &sent };

@@ -10,20 +10,7 @@ use crate::config::raw::VariableEntry;
 use crate::config::redact::quoted;
 use crate::config::source::Span;
 use crate::config::template::{ReferenceSource, Template, has_foreign_reference};
-
-/// Headers that the transport sets itself; a configured value would break it.
-const TRANSPORT_HEADERS: &[&str] = &[
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "transfer-encoding",
-];
+use crate::config::transport::TRANSPORT_HEADERS;
 
 impl TransportReader<'_, '_> {
     pub(super) fn headers(
