@@ -1,5 +1,7 @@
 //! The identity of a caller, and the part of the catalog that it may see.
 
+use std::fmt::Write as _;
+
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::name::ServerName;
@@ -147,9 +149,24 @@ impl CallerIdentity {
 
     /// The owner of sealed state: this principal, only within this scope.
     pub(crate) fn as_owner(&self) -> String {
-        let Self { principal, scope } = self;
-        format!("{:?}\n{scope:?}", principal.as_str())
+        let mut owner = String::with_capacity(64);
+        push_part(&mut owner, self.principal.as_str());
+        for scope in [&self.scope.address, &self.scope.token] {
+            let Scope { agent, bundles, access } = scope;
+            push_part(&mut owner, if agent.is_some() { "agent" } else { "" });
+            push_part(&mut owner, agent.as_deref().unwrap_or_default());
+            push_part(&mut owner, access.map_or("", Access::as_str));
+            bundles.iter().for_each(|bundle| push_part(&mut owner, bundle));
+            owner.push('\n');
+        }
+        owner
     }
+}
+
+/// Adds a part with its length, so that different parts never give the same text.
+fn push_part(owner: &mut String, part: &str) {
+    // Writing to a string does not fail.
+    let _ = write!(owner, "{}:{part}", part.len());
 }
 
 #[cfg(test)]

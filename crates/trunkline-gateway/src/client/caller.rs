@@ -1,6 +1,6 @@
 //! The caller of one request: client profile, identity, channel and lease.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -31,6 +31,22 @@ pub(crate) struct Caller {
     pub(crate) admission: Lease,
     /// The processes that forwarded its request.
     pub(crate) path: RequestPath,
+    pub(crate) ids: SessionlessIds,
+}
+
+/// The IDs of a client without a session, kept for one request: each is a digest.
+#[derive(Clone, Default)]
+pub(crate) struct SessionlessIds {
+    client: OnceLock<ClientId>,
+    lists: OnceLock<ClientId>,
+}
+
+impl SessionlessIds {
+    /// The requester of a client that has no session.
+    pub(crate) fn requester(&self, client: &ClientProfile, identity: &CallerIdentity) -> Requester {
+        let id = self.client.get_or_init(|| id_without_session(client, identity));
+        Requester { is_sessionless: true, ..requester_of(id, identity) }
+    }
 }
 
 /// Limits how long a caller receives messages without a new request.
@@ -82,7 +98,7 @@ impl Caller {
             (Some(session), _) => session.requester(),
             (None, Lease::Stream(stream)) => requester_of(&stream.client, &self.identity),
             (None, Lease::Request | Lease::Token(_)) => {
-                requester_without_session(&self.client, &self.identity)
+                self.ids.requester(&self.client, &self.identity)
             }
         };
         Requester { path: self.path.clone(), ..requester }
@@ -91,13 +107,14 @@ impl Caller {
     /// The ID for its dedicated processes. Without a session, it depends on the capabilities,
     /// because a process receives them only once.
     pub(crate) fn dedicated_id(&self) -> ClientId {
-        let sessionless = || id_without_session(&self.client, &self.identity);
+        let sessionless =
+            || self.ids.client.get_or_init(|| id_without_session(&self.client, &self.identity));
         match (&self.session, &self.admission) {
             (Some(session), _) => session.id.clone(),
             (None, Lease::Stream(stream)) => {
                 digest_id(&format!("{}\n{}", stream.client.as_str(), sessionless().as_str()))
             }
-            (None, Lease::Request | Lease::Token(_)) => sessionless(),
+            (None, Lease::Request | Lease::Token(_)) => sessionless().clone(),
         }
     }
 
@@ -108,8 +125,11 @@ impl Caller {
         if let Lease::Stream(_) = self.admission {
             return ClientId::default();
         }
-        let info = self.client.info.as_ref().map_or("", Raw::text);
-        digest_id(&format!("{}\n{info}", self.identity.as_owner()))
+        let digest = || {
+            let info = self.client.info.as_ref().map_or("", Raw::text);
+            digest_id(&format!("{}\n{info}", self.identity.as_owner()))
+        };
+        self.ids.lists.get_or_init(digest).clone()
     }
 
     /// Adds the client's `_meta` to parameters, as modern servers expect. Connections to legacy
@@ -128,15 +148,6 @@ impl Caller {
         }
         params.with("_meta", &meta)
     }
-}
-
-/// The requester of a client that has no session.
-pub(crate) fn requester_without_session(
-    client: &ClientProfile,
-    identity: &CallerIdentity,
-) -> Requester {
-    let id = id_without_session(client, identity);
-    Requester { is_sessionless: true, ..requester_of(&id, identity) }
 }
 
 /// The ID of a client without a session: a digest of its token, limits, client info and

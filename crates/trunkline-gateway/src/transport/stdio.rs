@@ -18,7 +18,7 @@ use super::limiter::ConcurrencyLimit;
 use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
 use crate::access::scope::{CallerIdentity, Scope};
-use crate::client::caller::{Caller, Lease, StreamLease};
+use crate::client::caller::{Caller, Lease, SessionlessIds, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
 };
@@ -293,6 +293,7 @@ impl StdioClient {
                 session: None,
                 admission: self.lease(),
                 path: RequestPath::default(),
+                ids: SessionlessIds::default(),
             });
         }
         if &*incoming.method == "initialize" {
@@ -307,6 +308,7 @@ impl StdioClient {
             session: Some(Arc::clone(session)),
             admission: self.lease(),
             path: RequestPath::default(),
+            ids: SessionlessIds::default(),
         })
     }
 

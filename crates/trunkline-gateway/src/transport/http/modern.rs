@@ -22,7 +22,7 @@ use super::sessions::events;
 use super::unread::MAX_UNCOUNTED_BYTES;
 use crate::access::budget::UnreadMessages;
 use crate::access::scope::CallerIdentity;
-use crate::client::caller::{Caller, Lease, requester_without_session};
+use crate::client::caller::{Caller, Lease, SessionlessIds};
 use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
 use crate::handlers::dispatch;
 use crate::request::errors::unknown_token;
@@ -69,7 +69,8 @@ fn modern_caller(
 ) -> Result<(Caller, UnreadMessages), RpcError> {
     let client = ClientProfile::of_request(&incoming.meta)?;
     mcp_headers::check(headers, &client.version, incoming)?;
-    let Requester { principal, .. } = requester_without_session(&client, identity);
+    let ids = SessionlessIds::default();
+    let Requester { principal, .. } = ids.requester(&client, identity);
     let unread = state.sessions.unread.answers_to(principal);
     let caller = Caller {
         client: Arc::new(client),
@@ -79,6 +80,7 @@ fn modern_caller(
         session: None,
         admission: admission(state, headers, incoming)?,
         path: incoming.path.clone(),
+        ids,
     };
     Ok((caller, unread))
 }

@@ -20,7 +20,7 @@ use super::modern::modern;
 use super::responses::{answered, put_answer, refuse};
 use super::sessions::{HttpSession, SESSION};
 use crate::access::scope::CallerIdentity;
-use crate::client::caller::{Caller, Lease, requester_without_session};
+use crate::client::caller::{Caller, Lease, SessionlessIds};
 use crate::client::channel::{
     CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
 };
@@ -124,7 +124,7 @@ async fn on_notification(
             }
         }
     } else if let Ok(client) = modern_teller(headers, &notification) {
-        let requester = requester_without_session(&client, identity);
+        let requester = SessionlessIds::default().requester(&client, identity);
         state.gateway.relay_notification(identity, &requester, notification).await;
     }
     StatusCode::ACCEPTED.into_response()
@@ -202,6 +202,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, cancel_params: Cancel
         session: Some(Arc::clone(session)),
         admission: Lease::Request,
         path: RequestPath::default(),
+        ids: SessionlessIds::default(),
     }
 }
 
