@@ -69,28 +69,52 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             ExitCode::SUCCESS
         }
-        ["--quick", words @ ..] => bench(Effort::Quick, words),
-        words => bench(Effort::Thorough, words),
+        words => match Options::parse(words) {
+            Some(options) => bench(&options),
+            None => {
+                eprintln!("{USAGE}");
+                ExitCode::from(2)
+            }
+        },
     }
 }
 
-fn bench(effort: Effort, words: &[&str]) -> ExitCode {
-    let (data, names) = match words {
-        ["--data", folder, names @ ..] => (Some(Path::new(*folder)), names),
-        names => (None, names),
-    };
-    let is_known = |name: &&str| *name == SEARCH || GROUPS.iter().any(|it| it.name == *name);
-    if !names.iter().all(is_known) {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+/// The command line of a run.
+struct Options<'a> {
+    effort: Effort,
+    data: Option<&'a Path>,
+    groups: Vec<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    /// Reads options and groups in any order; `None` if one is unknown.
+    fn parse(words: &[&'a str]) -> Option<Self> {
+        let mut options = Self { effort: Effort::Thorough, data: None, groups: Vec::new() };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            match word {
+                "--quick" => options.effort = Effort::Quick,
+                "--data" => options.data = Some(Path::new(*words.next()?)),
+                SEARCH => options.groups.push(word),
+                _ if GROUPS.iter().any(|group| group.name == word) => options.groups.push(word),
+                _ => return None,
+            }
+        }
+        Some(options)
     }
-    let is_chosen = |name: &str| names.is_empty() || names.contains(&name);
+
+    fn chooses(&self, group: &str) -> bool {
+        self.groups.is_empty() || self.groups.contains(&group)
+    }
+}
+
+fn bench(options: &Options<'_>) -> ExitCode {
     let mut table = Table::default();
-    for group in GROUPS.iter().filter(|group| is_chosen(group.name)) {
-        (group.rows)(effort, &mut table);
+    for group in GROUPS.iter().filter(|group| options.chooses(group.name)) {
+        (group.rows)(options.effort, &mut table);
     }
-    if is_chosen(SEARCH) {
-        search::rows(effort, data, &mut table);
+    if options.chooses(SEARCH) {
+        search::rows(options.effort, options.data, &mut table);
         program_size::rows(&mut table);
     }
     println!("{table}");
