@@ -9,17 +9,17 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline::HostCaller;
+use trunkline::auth::{AuthFuture, AuthProvider, CredentialRequest};
 use trunkline::call::CallOptions;
 use trunkline::config::{
-    self, ColorStyle, DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, Resolver, SearchFile,
-    SearchPath, SearchScope, Secret,
+    self, ColorStyle, DiscoveredFiles, EmptyResolver, LoadOptions, LoadedConfig, Overrides,
+    SearchFile, SearchPath, SearchScope, Secret,
 };
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions, State};
 use trunkline::host::{Host, HostOptions, WaitFor};
@@ -54,20 +54,18 @@ fn load_mcp_config(machine: &Machine, folder: &Path, overrides: Option<Value>) -
 }
 
 /// `authProvidersById`: where credentials come from that are in no file.
-#[derive(Default)]
-struct AuthProviders(BTreeMap<&'static str, Secret>);
+type AuthProviders = BTreeMap<&'static str, Arc<dyn AuthProvider>>;
 
-impl Resolver for AuthProviders {
-    fn variable(&self, _: &str) -> Option<Secret> {
-        None
-    }
+/// A vault whose value is replaced from time to time: the server refuses the old one.
+struct Vault {
+    values: [&'static str; 2],
+}
 
-    fn file(&self, _: &Path) -> io::Result<Secret> {
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    fn authorization(&self, provider: &str) -> Option<Secret> {
-        self.0.get(provider).cloned()
+impl AuthProvider for Vault {
+    fn authorization<'a>(&'a self, request: CredentialRequest<'a>) -> AuthFuture<'a, Secret> {
+        let [old, new] = self.values;
+        let value = if request.rejected.is_some() { new } else { old };
+        Box::pin(async move { Ok(Secret::new(value)) })
     }
 }
 
@@ -80,8 +78,11 @@ impl McpClientManager {
     /// Takes a configuration. Nothing is reached before a bundle needs it.
     fn new(loaded: LoadedConfig, auth_providers: AuthProviders) -> Self {
         let child = ChildOptions::from_environment(std::env::vars_os());
-        let connections =
-            ConnectionOptions::new(Arc::new(auth_providers), child, HttpOptions::default());
+        let mut connections =
+            ConnectionOptions::new(Arc::new(EmptyResolver), child, HttpOptions::default());
+        for (id, provider) in auth_providers {
+            connections = connections.with_auth_provider(id, provider);
+        }
         let host = Host::start(loaded.config, BTreeMap::new(), HostOptions::new(connections));
         Self { host }
     }
@@ -224,7 +225,8 @@ async fn check_ttl() -> Outcome {
     Ok(())
 }
 
-/// A server with `authProviderId` gets what the provider of the host gives, and nothing else.
+/// A server with `authProviderId` gets what the provider of the host gives, and nothing else. The
+/// provider is asked again when the server refuses a value.
 async fn check_authorization() -> Outcome {
     let (url, seen) = guarded_server("Bearer from the vault").await?;
     let transport = json!({ "type": "http", "url": url, "authProviderId": "vault" });
@@ -233,8 +235,8 @@ async fn check_authorization() -> Outcome {
         "bundles": { "remote": { "serverId": "remote" } },
     });
     let loaded = || config::parse("toolloop.json", config.to_string());
-    let providers =
-        AuthProviders(BTreeMap::from([("vault", Secret::new("Bearer from the vault"))]));
+    let vault = Vault { values: ["Bearer of last week", "Bearer from the vault"] };
+    let providers = AuthProviders::from([("vault", Arc::new(vault) as Arc<dyn AuthProvider>)]);
     let manager = McpClientManager::new(loaded(), providers);
     assert!(names(&manager.tools("remote").await?).contains(&"remote_shout"));
     manager.close_all().await;

@@ -93,6 +93,7 @@ pub use oauth::{IdentityProvider, OAuthGrant, OAuthMode, OAuthSettings, Resolved
 pub use redact::{escape_control, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use render::ColorStyle;
+pub(crate) use resolve::unknown_provider;
 pub use resolve::{ResolvedRemote, ResolvedStdio, ResolvedTransport, resolve};
 pub use resolver::{EmptyResolver, Resolver};
 pub use schema::schema;

@@ -113,6 +113,14 @@ fn an_id_that_no_provider_serves_is_an_error() {
 }
 
 #[test]
+fn a_missing_program_for_headers_is_reported() {
+    let server =
+        json!({ "url": "https://example.com/mcp", "headersCommand": ["no-such-program", "x"] });
+    let run = checked(&server);
+    assert_found(&run, "warning[missing-program]", &["`headersCommand`", "no-such-program"]);
+}
+
+#[test]
 fn every_mode_of_a_bundle_is_served() {
     for mode in ["direct", "meta", "auto"] {
         let config = json!({

@@ -2,9 +2,10 @@
 //! supports. Starts nothing.
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::model::{Bundle, Config, Server, ToolMode, Transport};
+use super::model::{Bundle, Config, Remote, Server, ToolMode, Transport};
 use super::resolve::{ResolvedStdio, ResolvedTransport, expand_references, unknown_provider};
 use super::resolver::Resolver;
+use super::secret::Secret;
 use crate::error::Error;
 use crate::name::BundleName;
 
@@ -102,21 +103,40 @@ impl ServerInspection<'_> {
             warning.maybe_help(error.hint().map(str::to_owned))
         };
         let mut found: Vec<_> = errors.iter().map(warning).collect();
-        if let (ResolvedTransport::Stdio(program), Transport::Stdio(written)) =
-            (&transport, &self.server.transport)
-        {
-            // The program and its directory may depend on references that could not be resolved.
-            let is_known = written.command.as_literal().is_some() && written.cwd.is_none();
-            if errors.is_empty() || is_known {
-                found.extend(self.program(program));
+        match (&transport, &self.server.transport) {
+            (ResolvedTransport::Stdio(program), Transport::Stdio(written)) => {
+                // The program and its directory may depend on references that could not be resolved.
+                let is_known = written.command.as_literal().is_some() && written.cwd.is_none();
+                if errors.is_empty() || is_known {
+                    found.extend(self.program(program));
+                }
             }
+            (ResolvedTransport::Remote(remote), Transport::Remote(written)) => {
+                let command = remote.headers_command.as_deref().filter(|_| errors.is_empty());
+                found.extend(command.and_then(|words| self.headers_command(words)));
+                found.extend(self.provider(written));
+            }
+            _ => {}
         }
-        found.extend(unknown_provider(self.server, self.inspector).map(|error| {
-            let found =
-                Diagnostic::new(Severity::Error, Code::UnknownAuthProvider, error.message());
-            self.located(found).maybe_help(error.hint().map(str::to_owned))
-        }));
         found
+    }
+
+    fn headers_command(&self, words: &[Secret]) -> Option<Diagnostic> {
+        let program = ResolvedStdio::of_words(words, self.server);
+        let problem = self.inspector.program_problem(&program)?;
+        let message = format!("`headersCommand`: {problem}");
+        let help = "install it or correct the entry, unless it runs in another environment";
+        Some(self.warning(Code::MissingProgram, message).help(help))
+    }
+
+    /// Reports an `authProviderId`: the program has no providers, and a header takes precedence.
+    fn provider(&self, remote: &Remote) -> Option<Diagnostic> {
+        let mut names = remote.headers.iter().map(|(name, _)| name);
+        let has_own = names.any(|name| name.eq_ignore_ascii_case("Authorization"));
+        let id = self.server.auth_provider.as_deref().filter(|_| !has_own)?;
+        let error = unknown_provider(self.server, id);
+        let found = Diagnostic::new(Severity::Error, Code::UnknownAuthProvider, error.message());
+        Some(self.located(found).maybe_help(error.hint().map(str::to_owned)))
     }
 
     fn program(&self, program: &ResolvedStdio) -> Vec<Diagnostic> {

@@ -16,8 +16,6 @@ use super::template::{Reference, ReferenceSource, SecretPlace, Template, Templat
 use super::validate::usable_url;
 use crate::error::{Error, ErrorKind};
 
-const AUTHORIZATION: &str = "Authorization";
-
 /// Hint for a file that a discovered configuration may not read.
 const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline trust \
                             --outside-files` lets it read files outside of its folder";
@@ -48,8 +46,7 @@ const OUTSIDE_HINT: &str = "its configuration was found, not named: `trunkline t
 /// assert!(!format!("{transport:?}").contains("hunter2"));
 /// ```
 pub fn resolve(server: &Server, resolver: &dyn Resolver) -> Result<ResolvedTransport, Vec<Error>> {
-    let (transport, mut errors) = expand_references(server, resolver);
-    errors.extend(unknown_provider(server, resolver));
+    let (transport, errors) = expand_references(server, resolver);
     if errors.is_empty() { Ok(transport) } else { Err(errors) }
 }
 
@@ -67,21 +64,11 @@ pub(super) fn expand_references(
     (transport, filler.errors)
 }
 
-/// The `authProviderId` of a remote server without an `Authorization` header of its own.
-fn needed_provider(server: &Server) -> Option<&str> {
-    let Transport::Remote(remote) = &server.transport else { return None };
-    let mut names = remote.headers.iter().map(|(name, _)| name);
-    let has_own = names.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION));
-    server.auth_provider.as_deref().filter(|_| !has_own)
-}
-
-/// Reports that no provider supplies the credentials of a server (CON-12).
-pub(super) fn unknown_provider(server: &Server, resolver: &dyn Resolver) -> Option<Error> {
-    let is_unknown = |id: &&str| !resolver.has_provider(id) && resolver.authorization(id).is_none();
-    let id = needed_provider(server).filter(is_unknown)?;
+/// The error of a server whose `authProviderId` names no provider of the host (CON-12).
+pub(crate) fn unknown_provider(server: &Server, id: &str) -> Error {
     let message = format!("nothing here provides credentials for `authProviderId` {}", quoted(id));
     let error = Error::new(ErrorKind::MissingSecret, message).of(&server.name);
-    Some(error.with_hint("set an `Authorization` header in `headers` instead: `Bearer ${TOKEN}`"))
+    error.with_hint("set an `Authorization` header in `headers` instead: `Bearer ${TOKEN}`")
 }
 
 /// Returns the arguments that display masks, and the masked values after a name in them.
@@ -169,11 +156,6 @@ impl ReferenceExpander<'_> {
                 self.unusable(format!("the header `{name}` would hold a control character"));
             }
             headers.push((name.clone(), value));
-        }
-        let provider = needed_provider(self.server);
-        if let Some(value) = provider.and_then(|id| self.resolver.authorization(id)) {
-            self.filled_in.push(value.clone());
-            headers.push((AUTHORIZATION.into(), value));
         }
         let oauth = match &remote.oauth {
             OAuthMode::Disabled => None,

@@ -49,17 +49,6 @@ pub trait Resolver {
         PathBuf::from(".")
     }
 
-    /// The value of the `Authorization` header for a server with this `authProviderId` (CON-12).
-    fn authorization(&self, _provider: &str) -> Option<Secret> {
-        None
-    }
-
-    /// Whether an [`AuthProvider`](crate::auth::AuthProvider) with this ID supplies credentials when they
-    /// are needed.
-    fn has_provider(&self, _provider: &str) -> bool {
-        false
-    }
-
     /// A hint for the error message, how to provide a missing input.
     fn input_hint(&self, _id: &str) -> Option<String> {
         None

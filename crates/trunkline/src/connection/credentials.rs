@@ -33,9 +33,8 @@ pub(super) fn request_auth(
     }
     if let Some(id) = &server.auth_provider {
         let provider = options.auth_provider(id);
-        return Ok(provider.map(|provider| {
-            Arc::new(ProviderAuth::new(server.name.clone(), provider)) as Arc<dyn RequestAuth>
-        }));
+        let provider = provider.ok_or_else(|| config::unknown_provider(server, id))?;
+        return Ok(Some(Arc::new(ProviderAuth::new(server.name.clone(), provider))));
     }
     let auth = oauth(server, remote, options, endpoint)?;
     Ok(auth.map(|auth| Arc::new(auth) as Arc<dyn RequestAuth>))

@@ -1,8 +1,7 @@
 //! Options and resources of the host that every connection shares.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -11,7 +10,7 @@ use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
 use crate::auth::AuthProvider;
-use crate::config::{Chain, Resolver, Secret, SecretPlace};
+use crate::config::{Chain, Resolver};
 use crate::error::Error;
 use crate::message::Raw;
 use crate::name::ServerName;
@@ -182,13 +181,7 @@ impl ConnectionOptions {
     }
 
     pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
-        match self.auth_providers.is_empty() {
-            true => Arc::clone(&self.reach.resolver),
-            false => Arc::new(ProviderResolver {
-                resolver: Arc::clone(&self.reach.resolver),
-                providers: Arc::clone(&self.auth_providers),
-            }),
-        }
+        Arc::clone(&self.reach.resolver)
     }
 
     /// Permits for threads that call the resolver.
@@ -234,57 +227,5 @@ impl ConnectionOptions {
 
     pub(super) fn capabilities(&self) -> Raw {
         self.declaration().capabilities
-    }
-}
-
-/// A resolver that also knows the providers of credentials.
-struct ProviderResolver {
-    resolver: Arc<dyn Resolver + Send + Sync>,
-    providers: Arc<BTreeMap<Box<str>, Arc<dyn AuthProvider>>>,
-}
-
-impl Resolver for ProviderResolver {
-    fn variable(&self, name: &str) -> Option<Secret> {
-        self.resolver.variable(name)
-    }
-
-    fn file(&self, path: &Path) -> io::Result<Secret> {
-        self.resolver.file(path)
-    }
-
-    fn file_within(&self, folder: &Path, listed: &[PathBuf], path: &Path) -> io::Result<Secret> {
-        self.resolver.file_within(folder, listed, path)
-    }
-
-    fn input(&self, id: &str) -> Option<Secret> {
-        self.resolver.input(id)
-    }
-
-    fn secret(&self, place: SecretPlace, name: &str) -> Result<Option<Secret>, Error> {
-        self.resolver.secret(place, name)
-    }
-
-    fn secret_hint(&self, place: SecretPlace, name: &str) -> Option<String> {
-        self.resolver.secret_hint(place, name)
-    }
-
-    fn user_home(&self) -> Option<PathBuf> {
-        self.resolver.user_home()
-    }
-
-    fn working_directory(&self) -> PathBuf {
-        self.resolver.working_directory()
-    }
-
-    fn authorization(&self, provider: &str) -> Option<Secret> {
-        self.resolver.authorization(provider)
-    }
-
-    fn has_provider(&self, provider: &str) -> bool {
-        self.providers.contains_key(provider) || self.resolver.has_provider(provider)
-    }
-
-    fn input_hint(&self, id: &str) -> Option<String> {
-        self.resolver.input_hint(id)
     }
 }

@@ -18,8 +18,7 @@ pub(super) async fn resolve_transport(
     options: &ConnectionOptions,
     deadline: Instant,
 ) -> Result<ResolvedTransport, Error> {
-    // A credential provider may take as long as a file.
-    if !server.has_references() && server.auth_provider.is_none() {
+    if !server.has_references() {
         return first(config::resolve(server, &*options.resolver()));
     }
     let resolvers = Arc::clone(options.resolvers());
