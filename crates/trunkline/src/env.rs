@@ -8,10 +8,11 @@
 mod ownership;
 pub mod files;
 
-use std::env;
-use std::ffi::OsString;
-use std::io;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, fmt, io};
 
 use crate::config::{Environment, FileRefusal, MAX_SOURCE_BYTES, Resolver, Secret};
 use crate::connection::{ChildOptions, HttpOptions, Proxies};
@@ -19,13 +20,31 @@ use crate::connection::{ChildOptions, HttpOptions, Proxies};
 const ROOT_CERTIFICATES_HINT: &str = "if its certificate comes from an authority of your own, name \
                                       the file with that one in NODE_EXTRA_CA_CERTS";
 
-/// Variables and files of this process, as seen from its working directory.
+/// Variables and files of this process, as seen from its working directory, or those of a client.
 ///
 /// Discovered files are read only if no other user can change them, and need consent, which this
 /// type never gives: see [`Environment::consent`].
 #[derive(Clone, Debug)]
 pub struct SystemEnv {
     working_directory: PathBuf,
+    variables: Variables,
+}
+
+/// The source of variables.
+#[derive(Clone)]
+enum Variables {
+    Process,
+    Client(Arc<BTreeMap<OsString, OsString>>),
+}
+
+impl fmt::Debug for Variables {
+    /// Prints no values: some are credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Process => "Process",
+            Self::Client(_) => "Client",
+        })
+    }
 }
 
 impl Default for SystemEnv {
@@ -38,7 +57,50 @@ impl SystemEnv {
     /// The environment of this process, with the current working directory.
     pub fn new() -> Self {
         // If the working directory does not exist any more, relative paths fail one by one.
-        Self { working_directory: env::current_dir().unwrap_or_default() }
+        let working_directory = env::current_dir().unwrap_or_default();
+        Self { working_directory, variables: Variables::Process }
+    }
+
+    /// The environment of a client that this process works for.
+    pub fn of_client(
+        working_directory: impl Into<PathBuf>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let variables = Variables::Client(Arc::new(variables.into_iter().collect()));
+        Self { working_directory: working_directory.into(), variables }
+    }
+
+    /// The value of a variable.
+    pub fn var_os(&self, name: &str) -> Option<OsString> {
+        match &self.variables {
+            Variables::Process => env::var_os(name),
+            Variables::Client(variables) => variables.get(OsStr::new(name)).cloned(),
+        }
+    }
+
+    /// All variables.
+    pub fn vars_os(&self) -> Vec<(OsString, OsString)> {
+        match &self.variables {
+            Variables::Process => env::vars_os().collect(),
+            Variables::Client(variables) => {
+                variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+            }
+        }
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        self.var_os(name)?.into_string().ok()
+    }
+
+    /// The home directory of the user.
+    pub fn home_dir(&self) -> Option<PathBuf> {
+        match &self.variables {
+            Variables::Process => env::home_dir(),
+            Variables::Client(_) => {
+                let home = self.var_os("HOME").filter(|home| !home.is_empty());
+                home.map(PathBuf::from).or_else(env::home_dir)
+            }
+        }
     }
 
     /// The base directory of relative paths.
@@ -48,7 +110,7 @@ impl SystemEnv {
 
     /// Options for child processes, which inherit variables by `inheritEnv` of their entry.
     pub fn child_options(&self) -> ChildOptions {
-        ChildOptions::from_environment(env::vars_os())
+        ChildOptions::from_environment(self.vars_os())
     }
 
     /// Options for HTTP: proxies from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in
@@ -60,10 +122,10 @@ impl SystemEnv {
     /// [`http_options`](Self::http_options) with another function to read certificate files, such
     /// as one with a timeout. A file that cannot be read is left out.
     pub fn http_options_with(&self, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> HttpOptions {
-        let first = |names: &[&str]| names.iter().find_map(|name| env::var(name).ok());
+        let first = |names: &[&str]| names.iter().find_map(|name| self.var(name));
         let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
         let certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter();
-        let certificates = certificates.filter_map(env::var_os).map(PathBuf::from);
+        let certificates = certificates.filter_map(|name| self.var_os(name)).map(PathBuf::from);
         HttpOptions {
             proxies: Proxies {
                 http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
@@ -80,7 +142,7 @@ impl SystemEnv {
 
 impl Environment for SystemEnv {
     fn variable(&self, name: &str) -> Option<OsString> {
-        env::var_os(name)
+        self.var_os(name)
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -112,7 +174,7 @@ fn input_variable(id: &str) -> String {
 
 impl Resolver for SystemEnv {
     fn variable(&self, name: &str) -> Option<Secret> {
-        env::var(name).ok().map(Secret::new)
+        self.var(name).map(Secret::new)
     }
 
     fn file(&self, path: &Path) -> io::Result<Secret> {
@@ -129,11 +191,11 @@ impl Resolver for SystemEnv {
     }
 
     fn input(&self, id: &str) -> Option<Secret> {
-        env::var(input_variable(id)).ok().map(Secret::new)
+        self.var(&input_variable(id)).map(Secret::new)
     }
 
     fn user_home(&self) -> Option<PathBuf> {
-        env::home_dir()
+        self.home_dir()
     }
 
     fn working_directory(&self) -> PathBuf {

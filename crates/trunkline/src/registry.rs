@@ -33,6 +33,7 @@ mod watch;
 mod set;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use set::{ReloadSummary, ServerSet};
@@ -49,9 +50,26 @@ pub struct Registry {
     inner: Arc<RegistryInner>,
 }
 
+/// Connections that the registries of several clients share. Each client has its own environment: a server
+/// is shared by the clients for whom its entry means the same, with all references resolved.
+#[derive(Clone, Default)]
+pub struct ConnectionPool {
+    leases: Arc<Mutex<HashMap<ServerKey, Lease>>>,
+}
+
+impl ConnectionPool {
+    /// All connections, in any order.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.values().map(|lease| Arc::clone(&lease.connection)).collect()
+    }
+}
+
 struct RegistryInner {
     options: ConnectionOptions,
-    leases: Mutex<HashMap<ServerKey, Lease>>,
+    pool: ConnectionPool,
+    /// The project of the client, if clients with other environments share the pool.
+    project: Option<PathBuf>,
     /// Shutdowns of the servers of all sets.
     endings: Shutdowns,
 }
@@ -65,8 +83,31 @@ struct Lease {
 impl Registry {
     /// A registry without connections. All connections it creates share these options.
     pub fn new(options: ConnectionOptions) -> Self {
-        let (leases, endings) = (Mutex::default(), Shutdowns::default());
-        Self { inner: Arc::new(RegistryInner { options, leases, endings }) }
+        Self::with_pool(options, ConnectionPool::default(), None)
+    }
+
+    /// A registry for one client, which shares connections with others of the pool. Servers with `share:
+    /// per-project` are shared within the project. Options only affect connections that it creates.
+    pub fn in_pool(
+        options: ConnectionOptions,
+        pool: ConnectionPool,
+        project: impl Into<PathBuf>,
+    ) -> Self {
+        Self::with_pool(options, pool, Some(project.into()))
+    }
+
+    fn with_pool(
+        options: ConnectionOptions,
+        pool: ConnectionPool,
+        project: Option<PathBuf>,
+    ) -> Self {
+        let endings = Shutdowns::default();
+        Self { inner: Arc::new(RegistryInner { options, pool, project, endings }) }
+    }
+
+    fn key(&self, server: &Server) -> ServerKey {
+        let project = self.inner.project.as_deref();
+        ServerKey::of(server, project.map(|project| (&self.inner.options, project)))
     }
 
     /// Opens the enabled servers of a configuration. Servers with an eager start policy are
@@ -79,7 +120,7 @@ impl Registry {
         ServerSet::new(self.clone(), config)
     }
 
-    /// Shuts down every server of every set. When this returns, none of their processes is running
+    /// Shuts down every server of every set, and of the pool. When this returns, none of their processes is running
     /// (CON-10).
     pub async fn close_all(&self) {
         let leases: Vec<_> = self.leases().drain().collect();
@@ -156,6 +197,6 @@ impl Registry {
     }
 
     fn leases(&self) -> MutexGuard<'_, HashMap<ServerKey, Lease>> {
-        self.inner.leases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.pool.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -48,7 +48,7 @@ impl NotificationSource {
     pub(super) fn before_shared(share: Share) -> &'static [Self] {
         match share {
             Share::PerClient => &[Self::Shared],
-            Share::All => &Self::ALL,
+            Share::All | Share::PerProject => &Self::ALL,
         }
     }
 }

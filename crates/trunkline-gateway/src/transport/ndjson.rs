@@ -6,14 +6,17 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use trunkline::message::{BufferedLine, DiscardedLine, LineBuffer};
 
-/// The lines of a stream.
-pub(crate) struct LineReader<R> {
+/// Reads newline-delimited messages from a stream.
+pub struct LineReader<R> {
     reader: R,
     lines: LineBuffer<DiscardedLine>,
 }
 
-pub(crate) enum InputLine {
+/// A line of a stream.
+pub enum InputLine {
+    /// A message, without surrounding white space.
     Message(Bytes),
+    /// A line above the limit, which was discarded.
     TooLong,
 }
 
@@ -27,12 +30,22 @@ impl InputLine {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(crate) fn new(reader: R, longest: usize) -> Self {
+    /// A reader with a limit on the length of a line.
+    pub fn new(reader: R, longest: usize) -> Self {
         Self { reader, lines: LineBuffer::new(longest) }
     }
 
+    /// The stream. Messages that were received and not read are lost.
+    pub fn into_reader(self) -> R {
+        self.reader
+    }
+
     /// The next line that is not blank; the end of the stream ends a line too. Cancel safe.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<InputLine>> {
+    ///
+    /// # Errors
+    ///
+    /// If the stream fails.
+    pub async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             while let Some(line) = self.lines.next_line() {
                 if let Some(line) = InputLine::of(line) {

@@ -8,6 +8,8 @@ use ring::digest;
 
 use super::model::{Server, Transport};
 use super::oauth::OAuthMode;
+use super::resolver::Resolver;
+use super::secret::Secret;
 use super::template::{ReferenceSource, Template};
 
 /// The fingerprint of a server's connection settings. Equal fingerprints mean the same program or
@@ -68,6 +70,25 @@ impl Server {
                 }
             }
         }
+        digester.fingerprint()
+    }
+
+    /// The fingerprint with the values that references have for one client. What a file or a store has is
+    /// the same for all clients of a user, and is not read.
+    pub(crate) fn fingerprint_for(&self, client: &dyn Resolver) -> Fingerprint {
+        let mut digester = Digester(digest::Context::new(&digest::SHA256));
+        self.fingerprint().hash(&mut digester);
+        for reference in self.templates().flat_map(Template::references) {
+            let value = match reference.target() {
+                ReferenceSource::Variable(name) => client.variable(name),
+                ReferenceSource::Input(id) => client.input(id),
+                _ => None,
+            };
+            value.as_ref().map(Secret::expose).hash(&mut digester);
+        }
+        let has_workspace = !self.provenance.origin.workspace().as_os_str().is_empty();
+        let directory = (!has_workspace).then(|| client.working_directory());
+        (client.user_home(), directory).hash(&mut digester);
         digester.fingerprint()
     }
 

@@ -31,7 +31,9 @@ words! {
     /// Whether clients share one running server.
     pub enum Share, "a way of sharing" {
         /// All clients use the same server.
-        All = "all",
+        All = "all" | "shared",
+        /// Clients of the background service share it within a project. Elsewhere a host has one project.
+        PerProject = "per-project",
         /// Every client of a gateway has a dedicated server.
         PerClient = "per-client",
     }

@@ -1,6 +1,7 @@
 //! The validated configuration: complete, with secrets still as references.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ pub use super::origin::{ConsentHold, ConsentHoldReason, FileOrigin, FileReach, F
 use super::secret::Secret;
 use super::secret_settings::SecretSettings;
 use super::source::Location;
+use super::template::Template;
 pub use super::transport::{Remote, RemoteTransport, Stdio, Transport};
 use crate::name::{BundleName, ServerName};
 
@@ -115,6 +117,20 @@ impl Config {
             let access = behaviour.access.strictest(max_access);
             if access != behaviour.access {
                 server.set_access(access, AccessOverride::Host);
+            }
+        }
+        self
+    }
+
+    /// Sets the working directory of programs whose entry has none. By default they run in that of the host.
+    #[must_use]
+    pub fn with_directories(mut self, directory: impl Fn(&Server) -> Box<Path>) -> Self {
+        for server in self.servers.values_mut() {
+            let path = directory(server);
+            if let Transport::Stdio(stdio) = &mut server.transport
+                && stdio.cwd.is_none()
+            {
+                stdio.cwd = Some(Template::literal(&path.to_string_lossy()));
             }
         }
         self

@@ -180,7 +180,7 @@ impl ConnectionOptions {
         &self.reach.gateways
     }
 
-    pub(super) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
+    pub(crate) fn resolver(&self) -> Arc<dyn Resolver + Send + Sync> {
         Arc::clone(&self.reach.resolver)
     }
 
@@ -189,7 +189,7 @@ impl ConnectionOptions {
         &self.reach.resolvers
     }
 
-    pub(super) fn child(&self) -> &ChildOptions {
+    pub(crate) fn child(&self) -> &ChildOptions {
         &self.reach.child
     }
 

@@ -20,7 +20,7 @@ use crate::env::SystemEnv;
 use crate::message::Raw;
 use crate::name::AgentName;
 use crate::oauth::OAuth;
-use crate::registry::Registry;
+use crate::registry::{ConnectionPool, Registry};
 
 /// Builds a [`Host`].
 ///
@@ -52,6 +52,7 @@ pub struct HostBuilder {
     oauth: Option<OAuth>,
     auth_providers: Vec<(Box<str>, Arc<dyn AuthProvider>)>,
     registry: Option<Registry>,
+    pool: Option<(ConnectionPool, PathBuf)>,
     max_access: Access,
     restart: Option<Restart>,
 }
@@ -136,6 +137,7 @@ impl Host {
             oauth: None,
             auth_providers: Vec::new(),
             registry: None,
+            pool: None,
             max_access: Access::ReadWrite,
             restart: None,
         }
@@ -314,6 +316,12 @@ impl HostBuilder {
         Self { registry: Some(registry), ..self }
     }
 
+    /// Shares connections with the hosts of other clients, which may have other environments. Servers with
+    /// `share: per-project` are shared within the project.
+    pub fn connection_pool(self, pool: ConnectionPool, project: impl Into<PathBuf>) -> Self {
+        Self { pool: Some((pool, project.into())), ..self }
+    }
+
     /// Limits the access that any configuration may allow (TOOL-5).
     pub fn max_access(self, max_access: Access) -> Self {
         Self { max_access, ..self }
@@ -392,7 +400,10 @@ impl HostBuilder {
         for (id, provider) in self.auth_providers {
             connections = connections.with_auth_provider(id, provider);
         }
-        let Self { reserved, registry, max_access, restart, .. } = self;
+        let Self { reserved, registry, pool, max_access, restart, .. } = self;
+        let registry = registry.or_else(|| {
+            pool.map(|(pool, project)| Registry::in_pool(connections.clone(), pool, project))
+        });
         (host, HostOptions { reserved, registry, max_access, restart, connections })
     }
 }

@@ -1,11 +1,16 @@
 //! Entries of a server set, and the key by which servers are equal across configurations.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Fingerprint, Restart, Server, ServerSettings, StartPolicy, Timeouts, Trust};
-use crate::connection::Connection;
+use crate::config::{
+    Fingerprint, InheritEnv, Restart, Server, ServerSettings, Share, StartPolicy, Timeouts,
+    Transport, Trust,
+};
+use crate::connection::{Connection, ConnectionOptions};
 use crate::name::ServerName;
 
 /// The servers of a set, by name.
@@ -25,6 +30,65 @@ pub(super) struct ServerKey {
     name: ServerName,
     fingerprint: Fingerprint,
     rules: SettingsKey,
+    client: Option<ClientKey>,
+}
+
+/// The part of the key that depends on the client of a server, where clients with other environments share
+/// one pool.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct ClientKey {
+    values: Fingerprint,
+    /// The program, where the client finds it.
+    program: Option<PathBuf>,
+    /// Inherited variables that not every server inherits.
+    inherited: Vec<(OsString, OsString)>,
+    project: Option<PathBuf>,
+}
+
+/// Variables of one terminal or one process, which make no other server.
+const OF_ONE_TERMINAL: [&str; 9] =
+    ["_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM_SESSION_ID", "TTY", "WINDOWID"];
+
+impl ClientKey {
+    fn of(server: &Server, (options, project): (&ConnectionOptions, &Path)) -> Self {
+        let resolver = options.resolver();
+        let (program, inherited) = match &server.transport {
+            Transport::Stdio(stdio) => {
+                let path = resolver.variable("PATH");
+                let command = stdio.command.as_literal();
+                let program = command.zip(path.as_ref());
+                let program = program.and_then(|(name, path)| find_program(name, path.expose()));
+                (program, own_variables(server, options))
+            }
+            Transport::Remote(_) => (None, Vec::new()),
+        };
+        let is_per_project = server.behaviour.share == Share::PerProject;
+        Self {
+            values: server.fingerprint_for(&*resolver),
+            program,
+            inherited,
+            project: is_per_project.then(|| project.to_owned()),
+        }
+    }
+}
+
+/// The variables that a server inherits by its own `inheritEnv`.
+fn own_variables(server: &Server, options: &ConnectionOptions) -> Vec<(OsString, OsString)> {
+    let usual = InheritEnv::default();
+    let inherited = options.child().inherited(&server.behaviour.inherit_env);
+    let own = inherited.filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        !usual.passes(&name) && !OF_ONE_TERMINAL.contains(&&*name)
+    });
+    own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The file of a program in the folders of PATH.
+fn find_program(name: &str, path: &str) -> Option<PathBuf> {
+    if Path::new(name).components().count() != 1 {
+        return None;
+    }
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -48,14 +112,18 @@ impl ServerKey {
         self.name == other.name
             && self.fingerprint == other.fingerprint
             && (rules.redact, rules.trust) == (new.redact, new.trust)
+            && self.client == other.client
     }
 
-    pub(super) fn of(server: &Server) -> Self {
+    /// The key of a server. Servers that clients with other environments share have the options and the
+    /// project of the client in it.
+    pub(super) fn of(server: &Server, client: Option<(&ConnectionOptions, &Path)>) -> Self {
         let ServerSettings { connect, restart, timeouts, tools_ttl, idle_timeout, redact, .. } =
             server.behaviour;
         Self {
             name: server.name.clone(),
             fingerprint: server.fingerprint(),
+            client: client.map(|client| ClientKey::of(server, client)),
             rules: SettingsKey {
                 connect,
                 restart,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::entry::{ServerEntries, ServerEntry, ServerKey};
+use super::entry::{ServerEntries, ServerEntry};
 use super::watch::StatusWatch;
 use super::{Registry, Shutdowns, end};
 use crate::config::Config;
@@ -119,7 +119,7 @@ impl Drop for ServerSet {
 /// settings changed (CFG-10).
 fn members(registry: &Registry, config: &Config, old: &ServerEntries) -> ServerEntries {
     let member = |server: &crate::config::Server| {
-        let key = ServerKey::of(server);
+        let key = registry.key(server);
         let same = old.get(server.name.as_str()).filter(|it| {
             it.key != key
                 && it.key.can_follow(&key)
