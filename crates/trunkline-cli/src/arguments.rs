@@ -2,15 +2,19 @@
 //! text.
 
 mod call;
+mod global;
 mod login;
 mod secret;
 mod serve;
+#[cfg(unix)]
+mod service;
+mod trust;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use trunkline_gateway::demo::DemoServer;
 
@@ -20,11 +24,18 @@ pub(crate) use call::{
     TokensArguments, quoted,
 };
 
+pub(crate) use global::{ColorChoice, Format, GlobalArguments};
 pub(crate) use login::{LoginArguments, LogoutArguments};
 pub(crate) use secret::{SecretCommand, StoreArgument};
 pub(crate) use serve::{
     DemoArguments, ModeArgument, ServeArguments, TokenAddArguments, TokenCommand,
 };
+
+#[cfg(unix)]
+pub(crate) use service::{
+    ConnectArguments, LogsArguments, RestartArguments, Supervisor, UpArguments,
+};
+pub(crate) use trust::TrustArguments;
 
 const EXIT_CODES: &str = "\
 Examples:
@@ -116,6 +127,15 @@ impl Command {
             Self::Prompt(arguments) => &arguments.who.run,
             Self::Complete(arguments) => &arguments.who.run,
             Self::Explain(arguments) => &arguments.who.run,
+            #[cfg(unix)]
+            Self::Connect(_)
+            | Self::Up(_)
+            | Self::Down
+            | Self::Ps
+            | Self::Restart(_)
+            | Self::Logs(_) => {
+                return None;
+            }
             Self::Check(_)
             | Self::Config
             | Self::Login(_)
@@ -137,58 +157,6 @@ impl Command {
             _ => None,
         }
     }
-}
-
-/// Options that every command has.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct GlobalArguments {
-    /// Uses this configuration file, and looks for no other
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-
-    /// Prints results in this format
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-
-    /// Prints errors only
-    #[arg(long, short, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-
-    /// Prints details and a log on standard error: -v requests and servers, -vv messages, -vvv
-    /// bytes; TRUNKLINE_LOG sets a filter for the log
-    #[arg(long, short, global = true, action = ArgAction::Count)]
-    pub(crate) verbose: u8,
-
-    /// Uses colours in the output; `auto` also follows NO_COLOR and CLICOLOR_FORCE
-    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
-    pub(crate) color: ColorChoice,
-
-    /// Shows no progress on the terminal
-    #[arg(long, global = true)]
-    pub(crate) no_progress: bool,
-}
-
-/// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Text for people
-    Text,
-    /// One JSON document on standard output
-    Json,
-    /// The bytes that the server sent; for other results, JSON on one line
-    Raw,
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
-    /// On a terminal
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 /// The commands.
@@ -314,6 +282,58 @@ pub(crate) enum Command {
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
     Explain(ExplainArguments),
+
+    /// Connects a host to the background service, over stdio
+    ///
+    /// The command for the configuration of a host. The service runs each server once
+    /// for all hosts, and is started if needed. The configuration is the one of the
+    /// working directory, or of --project. A restart of the service is not visible to
+    /// the host, except for calls that were running.
+    #[cfg(unix)]
+    #[command(after_help = "Example, in the configuration of a host:
+  { \"mcpServers\": { \"trunkline\": { \"command\": \"trunkline\", \"args\": [\"connect\"] } } }")]
+    Connect(ConnectArguments),
+
+    /// Starts the background service, which runs the servers of all hosts
+    ///
+    /// `trunkline connect` starts it by itself. It ends when no client has been connected
+    /// for 15 minutes.
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  trunkline up
+  trunkline up --print-unit systemd   let systemd start it")]
+    Up(UpArguments),
+
+    /// Ends the background service and its servers
+    ///
+    /// Hosts that are connected start it again with their next message.
+    #[cfg(unix)]
+    #[command(after_help = "Example:
+  trunkline down")]
+    Down,
+
+    /// Lists the clients and servers of the background service
+    ///
+    /// Starts nothing. Also prints why a changed configuration is not in use.
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  trunkline ps
+  trunkline ps --format json   for a program")]
+    Ps,
+
+    /// Restarts the background service, or one of its servers
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  trunkline restart          the service, with all servers
+  trunkline restart browser  one server")]
+    Restart(RestartArguments),
+
+    /// Prints the log of the background service, or of one of its servers
+    #[cfg(unix)]
+    #[command(after_help = "Examples:
+  trunkline logs -f        the log of the service, and new lines as they come
+  trunkline logs browser   what this server wrote to standard error")]
+    Logs(LogsArguments),
 
     /// Serves all servers as one MCP server, over HTTP or stdio
     ///
@@ -441,30 +461,6 @@ pub(crate) struct StatusArguments {
 
     #[command(flatten)]
     pub(crate) run: RunArguments,
-}
-
-/// Arguments of `trust`.
-#[derive(Debug, Args)]
-pub(crate) struct TrustArguments {
-    /// Configuration file, or a directory to search it from [default: the working directory]
-    #[arg(value_name = "PATH")]
-    pub(crate) path: Option<PathBuf>,
-
-    /// Trusts the file without a prompt
-    #[arg(long, conflicts_with = "revoke")]
-    pub(crate) yes: bool,
-
-    /// Lets `${file:…}` and `envFile` read files outside of its directory
-    #[arg(long, conflicts_with = "revoke")]
-    pub(crate) outside_files: bool,
-
-    /// Trusts the file no longer; a running gateway stops its servers
-    #[arg(long)]
-    pub(crate) revoke: bool,
-
-    /// Lists the trusted files
-    #[arg(long, conflicts_with_all = ["path", "yes", "outside_files", "revoke"])]
-    pub(crate) list: bool,
 }
 
 /// Arguments of `demo-server`.

@@ -23,6 +23,18 @@ mod token;
 mod secret;
 mod trust;
 mod demo;
+#[cfg(unix)]
+mod connect;
+#[cfg(unix)]
+mod up;
+#[cfg(unix)]
+mod down;
+#[cfg(unix)]
+mod restart;
+#[cfg(unix)]
+mod logs;
+#[cfg(unix)]
+mod ps;
 
 use std::sync::Arc;
 
@@ -65,6 +77,18 @@ pub(crate) fn run(
         Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
+        #[cfg(unix)]
+        Command::Up(arguments) => up::run(&arguments, settings, environment, terminal),
+        #[cfg(unix)]
+        Command::Down => down::run(settings, environment, terminal),
+        #[cfg(unix)]
+        Command::Restart(arguments) => restart::run(&arguments, settings, environment, terminal),
+        #[cfg(unix)]
+        Command::Ps => ps::run(settings, environment, terminal),
+        #[cfg(unix)]
+        Command::Logs(arguments) => logs::run(&arguments, environment, terminal),
+        #[cfg(unix)]
+        Command::Connect(arguments) => connect::run(&arguments, settings, environment, terminal),
         Command::Schema => schema::run(terminal),
         Command::Completions { shell } => completions::run(shell, terminal),
     }

@@ -20,6 +20,8 @@ use trunkline::config::{
 use trunkline::connection::{ChildOptions, HttpOptions};
 use trunkline::env::{SystemEnv, files};
 use trunkline::error::Error;
+use trunkline::secrets::{SecretStore, StoreError};
+use trunkline_secrets::ChosenStore;
 
 pub(crate) use file_timeout::{answered, wait};
 pub(crate) use private_file::PrivateFile;
@@ -32,6 +34,16 @@ pub(crate) struct ProcessEnv {
     system: SystemEnv,
     /// Looks up secrets in the store, which depends on settings.
     secrets: Arc<OnceLock<SecretLookup>>,
+    stores: Arc<OpenStores>,
+}
+
+/// The stores for secrets that are open in an environment.
+#[derive(Default)]
+pub(crate) struct OpenStores {
+    /// The store of the settings.
+    pub(crate) chosen: OnceLock<Result<ChosenStore, StoreError>>,
+    /// The keychain, for `${keychain:NAME}`.
+    pub(crate) keychain: OnceLock<Result<Arc<dyn SecretStore>, StoreError>>,
 }
 
 /// Looks up a secret by its name.
@@ -40,7 +52,30 @@ pub(crate) type SecretLookup =
 
 impl ProcessEnv {
     pub(crate) fn of_process() -> Self {
-        Self { system: SystemEnv::new(), secrets: Arc::default() }
+        Self { system: SystemEnv::new(), secrets: Arc::default(), stores: Arc::default() }
+    }
+
+    /// The environment of a client of the background service.
+    pub(crate) fn of_client(
+        directory: PathBuf,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let system = SystemEnv::of_client(directory, variables);
+        Self { system, secrets: Arc::default(), stores: Arc::default() }
+    }
+
+    /// The same environment without the function that looks up secrets, for that function.
+    pub(crate) fn without_secret_lookup(&self) -> Self {
+        Self { secrets: Arc::default(), ..self.clone() }
+    }
+
+    pub(crate) fn stores(&self) -> &OpenStores {
+        &self.stores
+    }
+
+    /// All variables of this environment.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.system.vars_os()
     }
 
     /// Sets the function that looks up secrets, once.
@@ -106,17 +141,17 @@ impl ProcessEnv {
 
     /// The filter of the log, if the variable for it is set.
     pub(crate) fn log_filter(&self) -> Option<String> {
-        Some(env::var_os("TRUNKLINE_LOG")?.to_string_lossy().into_owned())
+        Some(self.system.var_os("TRUNKLINE_LOG")?.to_string_lossy().into_owned())
     }
 
     /// Whether a variable is set and not empty.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        env::var_os(name).is_some_and(|value| !value.is_empty())
+        self.system.var_os(name).is_some_and(|value| !value.is_empty())
     }
 
     /// The directory of the server cache; `None` if it is disabled.
     pub(crate) fn memory_directory(&self) -> Option<PathBuf> {
-        match env::var_os("TRUNKLINE_CACHE").filter(|value| !value.is_empty()) {
+        match self.system.var_os("TRUNKLINE_CACHE").filter(|value| !value.is_empty()) {
             Some(value) if value == "off" => None,
             Some(folder) => Some(self.working_directory().join(folder)),
             None => self.cache_directory().map(|folder| folder.join("servers")),
@@ -125,17 +160,22 @@ impl ProcessEnv {
 
     /// The cache directory of the platform.
     fn cache_directory(&self) -> Option<PathBuf> {
-        let configured = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let configured = self.system.var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
             if cfg!(windows) {
-                env::var_os("LOCALAPPDATA").map(PathBuf::from)
+                self.system.var_os("LOCALAPPDATA").map(PathBuf::from)
             } else if cfg!(target_os = "macos") {
-                env::home_dir().map(|home| home.join("Library/Caches"))
+                self.system.home_dir().map(|home| home.join("Library/Caches"))
             } else {
-                env::home_dir().map(|home| home.join(".cache"))
+                self.system.home_dir().map(|home| home.join(".cache"))
             }
         });
         base.map(|base| base.join("trunkline"))
+    }
+
+    /// The home directory of the user.
+    pub(crate) fn home_directory(&self) -> Option<PathBuf> {
+        self.system.home_dir()
     }
 
     /// The path of the trust store.
@@ -161,7 +201,7 @@ impl ProcessEnv {
     pub(crate) fn outside(&self, folder: &Path, file: &UsedFile) -> Option<OutsideFile> {
         let path = match file {
             UsedFile::At(path) => Some(path.clone()),
-            UsedFile::InHome(path) => env::home_dir().map(|home| home.join(path)),
+            UsedFile::InHome(path) => self.system.home_dir().map(|home| home.join(path)),
             UsedFile::Anywhere => None,
         };
         let Some(path) = path else { return Some(OutsideFile::Anywhere) };
@@ -174,14 +214,14 @@ impl ProcessEnv {
 
     /// The state directory of the platform.
     pub(crate) fn state_directory(&self) -> Option<PathBuf> {
-        let configured = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+        let configured = self.system.var_os("XDG_STATE_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
             if cfg!(windows) {
-                env::var_os("LOCALAPPDATA").map(PathBuf::from)
+                self.system.var_os("LOCALAPPDATA").map(PathBuf::from)
             } else if cfg!(target_os = "macos") {
-                env::home_dir().map(|home| home.join("Library/Application Support"))
+                self.system.home_dir().map(|home| home.join("Library/Application Support"))
             } else {
-                env::home_dir().map(|home| home.join(".local/state"))
+                self.system.home_dir().map(|home| home.join(".local/state"))
             }
         });
         base.map(|base| base.join("trunkline"))
@@ -189,14 +229,14 @@ impl ProcessEnv {
 
     /// The directory of the user's configuration on this platform.
     pub(crate) fn user_directory(&self) -> Option<PathBuf> {
-        let configured = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let configured = self.system.var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let base = configured.filter(|path| path.is_absolute()).or_else(|| {
             if cfg!(windows) {
-                env::var_os("APPDATA").map(PathBuf::from)
+                self.system.var_os("APPDATA").map(PathBuf::from)
             } else if cfg!(target_os = "macos") {
-                env::home_dir().map(|home| home.join("Library/Application Support"))
+                self.system.home_dir().map(|home| home.join("Library/Application Support"))
             } else {
-                env::home_dir().map(|home| home.join(".config"))
+                self.system.home_dir().map(|home| home.join(".config"))
             }
         });
         base.map(|base| base.join("trunkline"))

@@ -7,6 +7,8 @@ mod output;
 mod config;
 mod host;
 mod gateway;
+#[cfg(unix)]
+mod service;
 mod commands;
 
 use std::process::ExitCode;

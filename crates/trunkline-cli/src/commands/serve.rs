@@ -154,7 +154,7 @@ impl ServeCommand<'_> {
     async fn over_streams(
         &self,
         hosted: &CommandHost,
-        following: ConfigReloader<'_>,
+        following: ConfigReloader,
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
         let (agent, bundles) = (self.arguments.agent.clone(), self.arguments.bundles.clone());
@@ -188,7 +188,7 @@ impl ServeCommand<'_> {
         &self,
         options: GatewayOptions,
         hosted: &CommandHost,
-        following: ConfigReloader<'_>,
+        following: ConfigReloader,
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
         let listener = bind(self.arguments.listen).await?;

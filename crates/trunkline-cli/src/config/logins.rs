@@ -52,7 +52,7 @@ struct LoginStore {
 }
 
 impl LoginStore {
-    fn open(&self) -> Result<&'static Arc<dyn SecretStore>, StoreError> {
+    fn open(&self) -> Result<&Arc<dyn SecretStore>, StoreError> {
         open_lazily(&self.load, &self.environment)
     }
 

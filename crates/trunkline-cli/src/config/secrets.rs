@@ -1,7 +1,7 @@
 //! The store for secrets of the current settings. It is opened when the first secret is needed.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use trunkline::config::{
     FoundBy, LoadOptions, LoadedConfig, Origin, Resolver, Secret, SecretPlace, SecretSettings,
@@ -20,25 +20,19 @@ const PASSPHRASE: &str = "TRUNKLINE_SECRETS_PASSPHRASE";
 const KEY: &str = "TRUNKLINE_SECRETS_KEY";
 const KEY_FILE: &str = "TRUNKLINE_SECRETS_KEY_FILE";
 
-/// The store of this process, once it is opened.
-static STORE: OnceLock<Result<ChosenStore, StoreError>> = OnceLock::new();
-
-/// The keychain of this process, for `${keychain:NAME}`.
-static KEYCHAIN: OnceLock<Result<Arc<dyn SecretStore>, StoreError>> = OnceLock::new();
-
-/// Opens the store of the settings, once per process.
-pub(crate) fn open_lazily(
+/// Opens the store of the settings, once per environment.
+pub(crate) fn open_lazily<'e>(
     load: &LoadOptions,
-    environment: &ProcessEnv,
-) -> Result<&'static Arc<dyn SecretStore>, StoreError> {
+    environment: &'e ProcessEnv,
+) -> Result<&'e Arc<dyn SecretStore>, StoreError> {
     chosen(load.clone(), environment).map(|chosen| &chosen.store).map_err(Clone::clone)
 }
 
 /// The store of the settings, and why it was chosen.
-pub(crate) fn chosen_store(
+pub(crate) fn chosen_store<'e>(
     settings: &Settings,
-    environment: &ProcessEnv,
-) -> Result<&'static ChosenStore, Failure> {
+    environment: &'e ProcessEnv,
+) -> Result<&'e ChosenStore, Failure> {
     let chosen = chosen(settings.load_options(environment, None), environment);
     chosen.map_err(|error| error.clone().into())
 }
@@ -54,7 +48,7 @@ pub(crate) fn store_options(
 /// Lets servers refer to secrets. The store is opened with the first reference.
 pub(crate) fn install(settings: &Settings, environment: &ProcessEnv) {
     let load = settings.load_options(environment, None);
-    let process = environment.clone();
+    let process = environment.without_secret_lookup();
     environment
         .set_secret_lookup(Box::new(move |place, name| Ok(look_up(&load, &process, place, name)?)));
 }
@@ -73,17 +67,20 @@ fn look_up(
         }
         SecretPlace::Keychain => {
             let open = || Ok(open_kind(StoreKind::Keychain, &options(load.clone(), environment)?));
-            KEYCHAIN.get_or_init(open).as_ref().map_err(Clone::clone)?.get(&key)
+            environment
+                .stores()
+                .keychain
+                .get_or_init(open)
+                .as_ref()
+                .map_err(Clone::clone)?
+                .get(&key)
         }
     }
 }
 
-fn chosen(
-    load: LoadOptions,
-    environment: &ProcessEnv,
-) -> Result<&'static ChosenStore, &'static StoreError> {
+fn chosen(load: LoadOptions, environment: &ProcessEnv) -> Result<&ChosenStore, &StoreError> {
     let open = || trunkline_secrets::open_store(&options(load, environment)?);
-    STORE.get_or_init(open).as_ref()
+    environment.stores().chosen.get_or_init(open).as_ref()
 }
 
 fn options(load: LoadOptions, environment: &ProcessEnv) -> Result<StoreOptions, StoreError> {

@@ -3,10 +3,10 @@
 //! They are polled: notifications of the system miss changes on network file systems and in containers,
 //! and files that editors replace.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use std::{fs, io};
 
@@ -22,28 +22,32 @@ type FileStamp = Option<(SystemTime, u64)>;
 /// precedence.
 pub(crate) struct WatchedFiles {
     environment: ProcessEnv,
-    stamps: RefCell<BTreeMap<PathBuf, FileStamp>>,
+    stamps: Mutex<BTreeMap<PathBuf, FileStamp>>,
 }
 
 impl WatchedFiles {
     pub(crate) fn with_environment(environment: &ProcessEnv) -> Self {
-        Self { environment: environment.clone(), stamps: RefCell::default() }
+        Self { environment: environment.clone(), stamps: Mutex::default() }
+    }
+
+    fn stamps(&self) -> MutexGuard<'_, BTreeMap<PathBuf, FileStamp>> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the state of a path before it is accessed, so that a change meanwhile is detected
     /// later.
     pub(crate) fn note(&self, path: &Path) {
-        let mut stamps = self.stamps.borrow_mut();
+        let mut stamps = self.stamps();
         stamps.entry(path.to_owned()).or_insert_with(|| stamp(path));
     }
 
     /// The paths that have changed. Their new state is recorded.
     pub(crate) async fn changed(&self) -> io::Result<Vec<PathBuf>> {
-        let paths: Vec<PathBuf> = self.stamps.borrow().keys().cloned().collect();
+        let paths: Vec<PathBuf> = self.stamps().keys().cloned().collect();
         let look = move || paths.into_iter().map(|path| (stamp(&path), path)).collect::<Vec<_>>();
         let now = answered(look).await?;
         let mut changed = Vec::new();
-        let mut stamps = self.stamps.borrow_mut();
+        let mut stamps = self.stamps();
         for (now, path) in now {
             if let Some(known) = stamps.get_mut(&path).filter(|known| **known != now) {
                 *known = now;

@@ -2,10 +2,13 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use trunkline::config::{Consent, ConsentHoldReason, LoadOptions, LoadedConfig, escape_control};
+use trunkline::config::{
+    Config, Consent, ConsentHoldReason, LoadOptions, LoadedConfig, escape_control,
+};
 use trunkline::host::Host;
 use trunkline::name::ServerName;
 use trunkline::registry::ReloadSummary;
@@ -17,7 +20,7 @@ use crate::config::load::{Agents, UNANSWERED, load_through};
 use crate::environment::{PrivateFile, ProcessEnv, WatchedFiles, answered, wait};
 use crate::output::report::{self, plural};
 use crate::output::terminal::Terminal;
-use crate::settings::Settings;
+use crate::settings::{Settings, Verbosity};
 
 /// Interval of checking the files.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -29,16 +32,25 @@ const SETTLED: Duration = Duration::from_millis(100);
 const MAX_WAITS: usize = 20;
 
 /// The files of a configuration, in their state when it was loaded.
-pub(crate) struct ConfigReloader<'e> {
-    settings: &'e Settings,
-    environment: &'e ProcessEnv,
+pub(crate) struct ConfigReloader {
+    verbosity: Verbosity,
+    environment: ProcessEnv,
     options: LoadOptions,
     seen: WatchedFiles,
     in_use: ActiveFile,
     tokens: Option<(PathBuf, Tokens, WatchedFiles)>,
     /// Changed files that could not be applied because the file system did not respond.
     unread: Vec<PathBuf>,
+    /// Applied to every configuration before it is used.
+    prepare: Option<PrepareConfig>,
+    problem: ReloadProblem,
 }
+
+/// Changes a configuration before it is used.
+pub(crate) type PrepareConfig = Box<dyn Fn(Config) -> Config + Send + Sync>;
+
+/// Why the files have not replaced the configuration in use.
+pub(crate) type ReloadProblem = Arc<Mutex<Option<String>>>;
 
 /// The origin of the configuration in use.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,17 +100,43 @@ enum Replacement {
     Withheld,
 }
 
-impl<'e> ConfigReloader<'e> {
+impl ConfigReloader {
     /// Loads the current configuration, and records which files were accessed.
     pub(crate) fn load(
-        settings: &'e Settings,
-        environment: &'e ProcessEnv,
+        settings: &Settings,
+        environment: &ProcessEnv,
     ) -> Result<(Self, (LoadedConfig, Agents))> {
         let options = settings.load_options(environment, None);
         let (seen, loaded) = wait(loading_of(environment, &options)).context(UNANSWERED)?;
         let (in_use, tokens, unread) = (ActiveFile::of(&loaded.0), None, Vec::new());
-        let following = Self { settings, environment, options, seen, in_use, tokens, unread };
+        let (prepare, problem) = (None, ReloadProblem::default());
+        let (verbosity, environment) = (settings.verbosity, environment.clone());
+        let following = Self {
+            verbosity,
+            environment,
+            options,
+            seen,
+            in_use,
+            tokens,
+            unread,
+            prepare,
+            problem,
+        };
         Ok((following, loaded))
+    }
+
+    /// Changes every configuration before it is used.
+    pub(crate) fn preparing(self, prepare: PrepareConfig) -> Self {
+        Self { prepare: Some(prepare), ..self }
+    }
+
+    /// Records here why the files have not replaced the configuration in use.
+    pub(crate) fn reporting_to(self, problem: ReloadProblem) -> Self {
+        Self { problem, ..self }
+    }
+
+    fn set_problem(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     /// Reads the tokens for serving, and watches their file too.
@@ -136,7 +174,7 @@ impl<'e> ConfigReloader<'e> {
     async fn apply(&mut self, host: &Host, mut changed: Vec<PathBuf>, terminal: &Terminal) {
         let is_said = !self.unread.is_empty();
         changed.append(&mut self.unread);
-        let (loaded, agents) = match answered(loading_of(self.environment, &self.options)).await {
+        let (loaded, agents) = match answered(loading_of(&self.environment, &self.options)).await {
             Ok((seen, loaded)) => {
                 self.seen = seen;
                 loaded
@@ -149,24 +187,16 @@ impl<'e> ConfigReloader<'e> {
                 return;
             }
         };
-        let style = terminal.message_style();
-        terminal.say(&report::problems(&loaded, self.settings.verbosity, style));
+        let problems = report::problems(&loaded, self.verbosity, terminal.message_style());
+        terminal.say(&problems);
         let files = self.named(&changed);
         consent::say_held(&loaded, terminal);
         let is_revoked = self.is_revoked().await;
-        match self.in_use.replaced_by(&loaded) {
-            _ if is_revoked => {}
-            Replacement::Withheld => {
-                let what = "what was trusted before stays in use until then";
-                terminal.say(&format!("  {files} changed: {what}\n"));
-                return;
-            }
-            Replacement::Normal if loaded.has_errors(false) => {
-                let what = "the configuration has errors; what was loaded before stays in use";
-                terminal.say(&format!("error: {files} changed: {what}\n"));
-                return;
-            }
-            Replacement::Normal | Replacement::Revoked => {}
+        if let Some(refusal) = self.refusal(&loaded, is_revoked) {
+            terminal.say(&format!("{}{files} changed: {}\n", refusal.prefix, refusal.message));
+            let message = format!("{files} changed: {}\n{problems}", refusal.message);
+            self.set_problem(Some(message));
+            return;
         }
         // A revoked file ends, even if its replacement has errors.
         let loaded = match is_revoked && loaded.has_errors(false) {
@@ -176,10 +206,12 @@ impl<'e> ConfigReloader<'e> {
         if let Err(error) = host.chain().check(&loaded.config) {
             let kept = "what was loaded before stays in use";
             terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
+            self.set_problem(Some(format!("{files} changed: {error}; {kept}")));
             return;
         }
         self.in_use = ActiveFile::of(&loaded);
-        let reloaded = host.reload(loaded.config, agents).await;
+        self.set_problem(loaded.has_errors(false).then_some(problems));
+        let reloaded = host.reload(self.prepared(loaded.config), agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
         // A token file that cannot be read now is reported when its own change is applied.
         if let Some((path, ..)) = &self.tokens
@@ -190,7 +222,35 @@ impl<'e> ConfigReloader<'e> {
     }
 }
 
-impl ConfigReloader<'_> {
+/// Why a changed configuration does not replace the one in use.
+struct ReloadRefusal {
+    prefix: &'static str,
+    message: &'static str,
+}
+
+impl ConfigReloader {
+    fn refusal(&self, loaded: &LoadedConfig, is_revoked: bool) -> Option<ReloadRefusal> {
+        match self.in_use.replaced_by(loaded) {
+            _ if is_revoked => None,
+            Replacement::Withheld => Some(ReloadRefusal {
+                prefix: "  ",
+                message: "what was trusted before stays in use until then",
+            }),
+            Replacement::Normal if loaded.has_errors(false) => Some(ReloadRefusal {
+                prefix: "error: ",
+                message: "the configuration has errors; what was loaded before stays in use",
+            }),
+            Replacement::Normal | Replacement::Revoked => None,
+        }
+    }
+
+    fn prepared(&self, config: Config) -> Config {
+        match &self.prepare {
+            Some(prepare) => prepare(config),
+            None => config,
+        }
+    }
+
     /// Whether the user has revoked the consent to the file in use, even while another file is
     /// found in its place.
     async fn is_revoked(&self) -> bool {

@@ -184,13 +184,13 @@ pub(crate) fn runtime() -> Result<Runtime> {
 }
 
 /// Signals that end the program. Once created, they have no other effect.
-struct Signals {
+pub(crate) struct Signals {
     #[cfg(unix)]
     kinds: [tokio::signal::unix::Signal; 3],
 }
 
 impl Signals {
-    fn listen() -> Result<Self> {
+    pub(crate) fn listen() -> Result<Self> {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -204,7 +204,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
         {
             let [interrupt, terminate, hang_up] = &mut self.kinds;

@@ -1,7 +1,11 @@
 //! Standard output and standard error: the only module that writes to them.
 
 use std::borrow::Cow;
+#[cfg(unix)]
+use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+#[cfg(unix)]
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -156,6 +160,25 @@ impl Terminal {
             input.unwrap_or_else(|| Box::new(tokio::io::stdin())),
             output.unwrap_or_else(|| Box::new(tokio::io::stdout())),
         )
+    }
+
+    /// The socket that a supervisor has bound and passes as standard input, if there is one.
+    #[cfg(unix)]
+    pub(crate) fn listening_socket() -> Option<OwnedFd> {
+        let input = io::stdin();
+        let is_listening = rustix::net::sockopt::socket_acceptconn(&input).unwrap_or(false);
+        is_listening.then(|| input.as_fd().try_clone_to_owned())?.ok()
+    }
+
+    /// Prints a last line, and closes standard output: its reader waits for the end.
+    #[cfg(unix)]
+    pub(crate) fn print_last_line(text: &str) {
+        // If the reader has ended, the line is for no process.
+        let _ = writeln!(io::stdout(), "{text}");
+        let _ = io::stdout().flush();
+        if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdout(null);
+        }
     }
 
     /// Prints a warning, unless `--quiet` is set.

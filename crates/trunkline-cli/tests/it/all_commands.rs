@@ -37,6 +37,12 @@ fn help_teaches() {
         &["secret", "store", "--help"],
         &["trust", "--help"],
         &["demo", "--help"],
+        &["connect", "--help"],
+        &["up", "--help"],
+        &["down", "--help"],
+        &["ps", "--help"],
+        &["restart", "--help"],
+        &["logs", "--help"],
         &["schema", "--help"],
         &["completions", "--help"],
     ] {

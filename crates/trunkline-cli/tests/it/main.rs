@@ -21,6 +21,7 @@ mod reference_servers;
 #[cfg(target_os = "linux")]
 mod meta_tasks;
 mod misbehaving_servers;
+#[cfg(target_os = "linux")]
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]
@@ -45,6 +46,8 @@ mod serve_http;
 mod gateway_rings;
 #[cfg(target_os = "linux")]
 mod serve_stdio;
+#[cfg(target_os = "linux")]
+mod service;
 #[cfg(target_os = "linux")]
 mod serve_failures;
 #[cfg(target_os = "linux")]

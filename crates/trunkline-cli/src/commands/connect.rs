@@ -1,0 +1,94 @@
+//! `trunkline connect`: the stdio server that a host starts. It relays messages to the background service,
+//! which it starts if needed.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use trunkline::config::{ToolMode, escape_control};
+
+use crate::arguments::ConnectArguments;
+use crate::environment::ProcessEnv;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
+use crate::service::dial::{Link, dial, is_gone};
+use crate::service::hello::{ClientEnvironment, Wants};
+use crate::service::relay::{DialMode, relay};
+use crate::service::runtime_dir::RuntimeDir;
+use crate::service::start;
+use crate::settings::Settings;
+
+pub(crate) fn run(
+    arguments: &ConnectArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let client = Client::new(arguments, settings, environment)?;
+    if terminal.has_keyboard() {
+        terminal.tell(
+            "Speaking MCP over standard input and output, as to a client that has started this; Ctrl-D ends \
+             it.\n",
+        );
+    }
+    // One thread: it only passes messages on.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let streams = runtime.block_on(async { terminal.streams() });
+    let said: &Terminal = terminal;
+    let report = |text: &str| said.warn(&escape_control(text));
+    let relayed = runtime.block_on(relay(streams, |mode| Box::pin(client.dial(mode)), report));
+    runtime.shutdown_background();
+    match relayed {
+        // A disconnected client is not a failure.
+        Err(error) if is_gone(&error) => Ok(Outcome::Good),
+        relayed => relayed.map(|()| Outcome::Good).context("standard input or output failed"),
+    }
+}
+
+/// The client of the service.
+struct Client<'a> {
+    arguments: &'a ConnectArguments,
+    config: Option<std::path::PathBuf>,
+    environment: &'a Arc<ProcessEnv>,
+    folder: RuntimeDir,
+}
+
+impl<'a> Client<'a> {
+    fn new(
+        arguments: &'a ConnectArguments,
+        settings: &Settings,
+        environment: &'a Arc<ProcessEnv>,
+    ) -> Result<Self> {
+        let folder = RuntimeDir::of(environment)?;
+        // As the user writes it: relative to the working directory.
+        let config =
+            settings.config.as_ref().map(|file| environment.working_directory().join(file));
+        Ok(Self { arguments, config, environment, folder })
+    }
+
+    /// What the service has to know of this client.
+    fn wants(&self) -> Wants {
+        let ConnectArguments { project, agent, bundles, mode } = self.arguments;
+        let working_directory = self.environment.working_directory();
+        let directory = project.as_ref().map(|it| working_directory.join(it));
+        let directory = directory.unwrap_or_else(|| working_directory.to_owned());
+        let mode = mode.map(|mode| ToolMode::from(mode).as_str().to_owned());
+        let mut client = ClientEnvironment::new(directory, self.environment.variables());
+        client.config.clone_from(&self.config);
+        client.agent.clone_from(agent);
+        client.bundles.clone_from(bundles);
+        client.mode = mode;
+        Wants::Mcp(Box::new(client))
+    }
+
+    async fn dial(&self, mode: DialMode) -> Result<Option<Link>> {
+        if let Some(link) = dial(&self.folder, self.wants()).await? {
+            return Ok(Some(link));
+        }
+        if mode == DialMode::Join {
+            return Ok(None);
+        }
+        let (folder, environment) = (self.folder.clone(), Arc::clone(self.environment));
+        tokio::task::spawn_blocking(move || start::start(&folder, &environment)).await??;
+        dial(&self.folder, self.wants()).await
+    }
+}

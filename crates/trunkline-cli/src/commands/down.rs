@@ -1,0 +1,46 @@
+//! `trunkline down`: ends the background service and its servers.
+
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use crate::arguments::Format;
+use crate::environment::ProcessEnv;
+use crate::host::command_host::runtime;
+use crate::output::exit::Outcome;
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::service::dial;
+use crate::service::hello::{ServiceInfo, Wants};
+use crate::service::lock::ServiceLock;
+use crate::service::runtime_dir::RuntimeDir;
+use crate::settings::Settings;
+
+pub(crate) fn run(
+    settings: &Settings,
+    environment: &ProcessEnv,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let ended = stop(environment, false)?;
+    if settings.format != Format::Text {
+        terminal.print(&report::document(&json!({ "ended": ended }), settings.format))?;
+        return Ok(Outcome::Good);
+    }
+    terminal.print(&match ended {
+        Some(info) => format!("The service ({}) and its servers have ended.\n", info.process()),
+        None => "No service is running.\n".to_owned(),
+    })?;
+    Ok(Outcome::Good)
+}
+
+/// Ends the service, and waits until none of its processes is running; `None` if none ran.
+pub(crate) fn stop(environment: &ProcessEnv, restarts: bool) -> Result<Option<ServiceInfo>> {
+    let folder = RuntimeDir::of(environment)?;
+    let stopped = runtime()?.block_on(dial::ask(&folder, Wants::Stop { restarts }))?;
+    let Some((welcome, _)) = stopped else { return Ok(None) };
+    // The service holds the lock until its servers have ended.
+    match ServiceLock::acquire(&folder) {
+        Ok(lock) => lock.release(false),
+        Err(error) => bail!("the service does not end: {error:#}"),
+    }
+    Ok(Some(welcome.service))
+}

@@ -1,0 +1,104 @@
+//! `trunkline logs`: the log of the background service, or what one of its servers wrote to standard error.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use trunkline::config::escape_control;
+
+use super::restart::NOT_RUNNING;
+use crate::arguments::LogsArguments;
+use crate::environment::ProcessEnv;
+use crate::host::command_host::runtime;
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::terminal::Terminal;
+use crate::service::hello::Wants;
+use crate::service::runtime_dir::{RuntimeDir, shown};
+use crate::service::{dial, start};
+
+/// The interval of looking for new lines.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Bytes at the end of the log that are searched for the last lines.
+const MAX_TAIL: u64 = 1024 * 1024;
+
+pub(crate) fn run(
+    arguments: &LogsArguments,
+    environment: &ProcessEnv,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    if let Some(server) = &arguments.server {
+        return server_stderr(server, arguments.lines, environment, terminal);
+    }
+    let path = start::log_file(environment)?;
+    let mut log = match File::open(&path) {
+        Ok(log) => log,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            terminal.tell("There is no log: the service has not run yet.\n");
+            return Ok(Outcome::Good);
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("{} cannot be read", shown(&path)));
+        }
+    };
+    terminal.print(&last_lines(&mut log, arguments.lines)?)?;
+    if arguments.follow {
+        follow(log, &path, terminal)?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// The last lines of a file.
+fn last_lines(log: &mut File, count: usize) -> io::Result<String> {
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(MAX_TAIL)))?;
+    let mut bytes = Vec::new();
+    log.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<_> = text.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(count)..];
+    Ok(shown.iter().map(|line| format!("{}\n", escape_control(line))).collect())
+}
+
+/// Prints new lines as they come.
+fn follow(mut log: File, path: &Path, terminal: &mut Terminal) -> Result<()> {
+    loop {
+        thread::sleep(PAUSE);
+        // A log that was begun anew is shorter.
+        if std::fs::metadata(path).is_ok_and(|it| it.len() < log.stream_position().unwrap_or(0)) {
+            log = File::open(path)?;
+        }
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes)?;
+        let text: String = String::from_utf8_lossy(&bytes).into_owned();
+        let lines: String =
+            text.lines().map(|line| format!("{}\n", escape_control(line))).collect();
+        if !lines.is_empty() && !terminal.print_on(&lines)? {
+            return Ok(());
+        }
+    }
+}
+
+fn server_stderr(
+    server: &str,
+    count: usize,
+    environment: &ProcessEnv,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let folder = RuntimeDir::of(environment)?;
+    let wants = Wants::Stderr { server: server.to_owned() };
+    let Some((_, lines)) = runtime()?.block_on(dial::ask(&folder, wants))? else {
+        let failure = Failure::new(FailureKind::Unavailable, NOT_RUNNING.to_owned());
+        return Err(failure.with_hint("`trunkline up` starts it").into());
+    };
+    let lines: Vec<_> = lines.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let shown = &lines[lines.len().saturating_sub(count)..];
+    terminal.print(
+        &shown.iter().map(|line| format!("{}\n", escape_control(line))).collect::<String>(),
+    )?;
+    Ok(Outcome::Good)
+}

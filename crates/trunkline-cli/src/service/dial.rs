@@ -1,0 +1,91 @@
+//! Connects to the service.
+
+use std::io;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+use trunkline_gateway::{InputLine, LineReader};
+
+use super::hello::{BUILD, Hello, PROTOCOL, Wants, Welcome};
+use super::runtime_dir::{RuntimeDir, shown};
+
+/// How long the service may take to respond: it loads the configuration of the client, from files that may
+/// be on a slow disk.
+const WELCOME: Duration = Duration::from_secs(30);
+
+/// Limit on the length of one message of the service: results may be as long as their configuration allows.
+const MAX_LINE: usize = 1024 * 1024 * 1024;
+
+/// A connection to the service.
+pub(crate) struct Link {
+    pub(crate) lines: LineReader<OwnedReadHalf>,
+    pub(crate) writer: OwnedWriteHalf,
+    pub(crate) welcome: Welcome,
+}
+
+/// Connects; `None` if no service runs.
+pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Link>> {
+    folder.check()?;
+    let socket = folder.socket();
+    let stream = match UnixStream::connect(&socket).await {
+        Ok(stream) => stream,
+        Err(error) if is_nothing_there(&error) => return Ok(None),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot connect to {}", shown(&socket)));
+        }
+    };
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = LineReader::new(reader, MAX_LINE);
+    let hello = Hello { trunkline: PROTOCOL, build: BUILD.to_owned(), wants };
+    let answer = async {
+        writer.write_all(&line(&hello)?).await?;
+        lines.next().await
+    };
+    let Ok(answer) = timeout(WELCOME, answer).await else {
+        bail!("the service does not respond; `trunkline restart` starts another");
+    };
+    let answer = match answer {
+        // It ended meanwhile.
+        Ok(None) => return Ok(None),
+        Err(error) if is_gone(&error) => return Ok(None),
+        answer => answer.context("the connection to the service failed")?,
+    };
+    let Some(InputLine::Message(answer)) = answer else { bail!("the service sent too much") };
+    let welcome: Welcome = serde_json::from_slice(&answer).map_err(|_| {
+        anyhow!("the service has another version and cannot be understood; run `trunkline restart`")
+    })?;
+    match &welcome.error {
+        Some(error) => bail!("{error}"),
+        None => Ok(Some(Link { lines, writer, welcome })),
+    }
+}
+
+/// Asks a running service for something; `None` if none runs.
+pub(crate) async fn ask(folder: &RuntimeDir, wants: Wants) -> Result<Option<(Welcome, Value)>> {
+    let link = dial(folder, wants).await?;
+    Ok(link.map(|Link { mut welcome, .. }| {
+        let response = welcome.response.take();
+        (welcome, response)
+    }))
+}
+
+/// A value as one line.
+pub(crate) fn line(value: &impl serde::Serialize) -> io::Result<Bytes> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    Ok(text.into())
+}
+
+fn is_nothing_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}

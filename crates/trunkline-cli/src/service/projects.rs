@@ -1,0 +1,362 @@
+//! The projects of the service: one host per configuration and environment of clients. Their servers come
+//! from one pool, so that clients for whom an entry means the same share its process.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
+use tracing::info;
+use trunkline::config::{Config, FoundBy, Origin, Server, Share, ToolMode, escape_control};
+use trunkline::connection::Connection;
+use trunkline::host::Host;
+use trunkline::registry::ConnectionPool;
+use trunkline_gateway::client_capabilities;
+
+use super::hello::ClientEnvironment;
+use crate::arguments::Format;
+use crate::config::consent;
+use crate::config::logins::{Browser, oauth};
+use crate::config::secrets;
+use crate::environment::ProcessEnv;
+use crate::gateway::health::report_on;
+use crate::gateway::reload::{ConfigReloader, ReloadProblem};
+use crate::host::command_host;
+use crate::output::exit::Failure;
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::{Colors, Settings, Verbosity};
+
+/// How long a project without clients keeps its servers.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+
+/// Variables that differ between processes of one environment.
+const OF_ONE_PROCESS: [&str; 10] = [
+    "_",
+    "COLUMNS",
+    "LINES",
+    "OLDPWD",
+    "PWD",
+    "SHLVL",
+    "TERM",
+    "TERM_SESSION_ID",
+    "TTY",
+    "WINDOWID",
+];
+
+/// All projects. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Projects {
+    shared: Arc<ProjectsShared>,
+}
+
+#[derive(Default)]
+struct ProjectsShared {
+    pool: ConnectionPool,
+    open: Mutex<HashMap<ProjectKey, Arc<ProjectSlot>>>,
+}
+
+/// What distinguishes two hosts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct ProjectKey {
+    directory: PathBuf,
+    config: Option<PathBuf>,
+    mode: Option<String>,
+    variables: u64,
+}
+
+impl ProjectKey {
+    fn of(client: &ClientEnvironment) -> Self {
+        let mut variables = DefaultHasher::new();
+        for (name, value) in client.variables() {
+            if !OF_ONE_PROCESS.iter().any(|it| name == *it) {
+                (name, value).hash(&mut variables);
+            }
+        }
+        Self {
+            directory: client.directory.clone(),
+            config: client.config.clone(),
+            mode: client.mode.clone(),
+            variables: variables.finish(),
+        }
+    }
+}
+
+/// A project that is starting or running.
+struct ProjectSlot {
+    project: OnceCell<Project>,
+    use_count: Mutex<UseCount>,
+}
+
+#[derive(Clone, Copy)]
+struct UseCount {
+    clients: usize,
+    /// When the last client left.
+    since: Instant,
+}
+
+/// The host of a project, and the task that follows its files.
+struct Project {
+    host: Host,
+    directory: PathBuf,
+    problem: ReloadProblem,
+    task: AbortHandle,
+}
+
+/// A project in use by a client.
+pub(crate) struct ProjectLease {
+    slot: Arc<ProjectSlot>,
+    pub(crate) host: Host,
+}
+
+impl Drop for ProjectLease {
+    fn drop(&mut self) {
+        self.slot.leave();
+    }
+}
+
+impl ProjectSlot {
+    fn count(&self) -> MutexGuard<'_, UseCount> {
+        self.use_count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leave(&self) {
+        let mut count = self.count();
+        count.clients -= 1;
+        count.since = Instant::now();
+    }
+}
+
+impl Projects {
+    /// Opens the project of a client, or joins it.
+    ///
+    /// # Errors
+    ///
+    /// If its configuration cannot be used at all.
+    pub(crate) async fn open(&self, client: &ClientEnvironment) -> Result<ProjectLease> {
+        let key = ProjectKey::of(client);
+        let slot = self.enter(&key);
+        let started = slot.project.get_or_try_init(|| start(client, &self.shared.pool)).await;
+        match started {
+            Ok(project) => Ok(ProjectLease { host: project.host.clone(), slot }),
+            Err(error) => {
+                slot.leave();
+                Err(error)
+            }
+        }
+    }
+
+    fn enter(&self, key: &ProjectKey) -> Arc<ProjectSlot> {
+        let mut open = self.projects();
+        let slot = open.entry(key.clone()).or_insert_with(|| {
+            let count = UseCount { clients: 0, since: Instant::now() };
+            Arc::new(ProjectSlot { project: OnceCell::new(), use_count: Mutex::new(count) })
+        });
+        slot.count().clients += 1;
+        Arc::clone(slot)
+    }
+
+    /// The number of connected clients, and when the last one left.
+    pub(crate) fn clients(&self) -> (usize, Option<Instant>) {
+        let open = self.projects();
+        let counts = || open.values().map(|slot| *slot.count());
+        (counts().map(|it| it.clients).sum(), counts().map(|it| it.since).max())
+    }
+
+    /// Closes projects that have had no client for long.
+    pub(crate) async fn close_idle(&self) {
+        let is_idle = |count: UseCount| count.clients == 0 && count.since.elapsed() > IDLE;
+        let idle = self.projects().extract_if(|_, slot| is_idle(*slot.count())).collect::<Vec<_>>();
+        close(idle.into_iter().map(|(_, slot)| slot)).await;
+    }
+
+    /// Closes all projects. When this returns, none of their servers is running.
+    pub(crate) async fn close_all(&self) {
+        let open: Vec<_> = self.projects().drain().map(|(_, slot)| slot).collect();
+        close(open.into_iter()).await;
+    }
+
+    /// Stops a server of all projects; the next use starts it again. Returns whether there is one.
+    pub(crate) async fn restart(&self, server: &str) -> bool {
+        let hosts: Vec<_> =
+            self.hosts().into_iter().filter(|it| it.servers().get(server).is_some()).collect();
+        for host in &hosts {
+            host.close(server).await;
+        }
+        for connection in hosts.iter().filter_map(|host| host.servers().get(server)) {
+            connection.start();
+        }
+        !hosts.is_empty()
+    }
+
+    /// The lines that a server wrote last to standard error, of each of its processes.
+    pub(crate) fn stderr(&self, server: &str) -> Option<Vec<String>> {
+        let connections = self.shared.pool.connections();
+        let mut found =
+            connections.iter().filter(|it| it.server().name.as_str() == server).peekable();
+        found.peek()?;
+        Some(
+            found
+                .flat_map(|it| {
+                    it.status().stderr.iter().map(ToString::to_string).collect::<Vec<_>>()
+                })
+                .collect(),
+        )
+    }
+
+    fn hosts(&self) -> Vec<Host> {
+        let open = self.projects();
+        open.values().filter_map(|slot| slot.project.get()).map(|it| it.host.clone()).collect()
+    }
+
+    /// The state of all projects and servers.
+    pub(crate) fn status(&self) -> Value {
+        let open = self.projects();
+        let projects = open.values().filter_map(|slot| {
+            let project = slot.project.get()?;
+            let connections = project.host.servers().connections();
+            let servers = connections.iter().map(|it| server_status(it));
+            Some(json!({
+                "directory": project.directory,
+                "clients": slot.count().clients,
+                "problem": *project.problem.lock().unwrap_or_else(PoisonError::into_inner),
+                "servers": servers.collect::<Vec<_>>(),
+            }))
+        });
+        let processes = self.shared.pool.connections().len();
+        json!({ "projects": projects.collect::<Vec<_>>(), "connections": processes })
+    }
+
+    fn projects(&self) -> MutexGuard<'_, HashMap<ProjectKey, Arc<ProjectSlot>>> {
+        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn server_status(connection: &Connection) -> Value {
+    let (server, status) = (connection.server(), connection.status());
+    json!({
+        "name": server.name.as_str(),
+        "state": status.state.as_str(),
+        "share": server.behaviour.share.as_str(),
+        "process": status.process_id,
+        "error": status.last_error.as_ref().map(|error| error.message_with_login()),
+        "tools": status.tools,
+    })
+}
+
+async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
+    let closing: Vec<JoinHandle<()>> = slots
+        .map(|slot| {
+            tokio::spawn(async move {
+                if let Some(project) = slot.project.get() {
+                    project.task.abort();
+                    project.host.shutdown().await;
+                }
+            })
+        })
+        .collect();
+    for closing in closing {
+        let _ = closing.await;
+    }
+}
+
+/// Starts the host of a client, in the environment of that client.
+async fn start(client: &ClientEnvironment, pool: &ConnectionPool) -> Result<Project> {
+    let environment = Arc::new(ProcessEnv::of_client(client.directory.clone(), client.variables()));
+    let mode = client.mode.as_deref();
+    let modes = [ToolMode::Direct, ToolMode::Meta, ToolMode::Auto];
+    let settings = Settings {
+        config: client.config.clone(),
+        format: Format::Text,
+        verbosity: Verbosity::Normal,
+        colors: Colors::Never,
+        access: None,
+        mode: mode.and_then(|mode| modes.into_iter().find(|it| it.as_str() == mode)),
+        progress: false,
+    };
+    secrets::install(&settings, &environment);
+    let directory = client.directory.clone();
+    let pool = pool.clone();
+    // Reads files, which may be slow.
+    tokio::task::spawn_blocking(move || start_blocking(&settings, &environment, directory, pool))
+        .await?
+}
+
+fn start_blocking(
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    directory: PathBuf,
+    pool: ConnectionPool,
+) -> Result<Project> {
+    let runtime = tokio::runtime::Handle::current();
+    let terminal = Terminal::new(settings);
+    let places = ProgramDirectories::of(environment, directory.clone());
+    let (reloader, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
+    let problem = ReloadProblem::default();
+    let prepare = places.clone();
+    let reloader = reloader
+        .preparing(Box::new(move |config| prepare.apply(config)))
+        .reporting_to(Arc::clone(&problem));
+    let messages = report::problems(&loaded, Verbosity::Normal, terminal.message_style());
+    terminal.say(&messages);
+    if settings.config.is_some() && loaded.config.servers().len() == 0 && loaded.has_errors(false) {
+        bail!("no server of the configuration can be used:\n{messages}");
+    }
+    consent::say_held(&loaded, &terminal);
+    if loaded.has_errors(false) {
+        *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
+    }
+    let builder = command_host::with_cache(settings, environment)
+        .oauth(oauth(settings, environment, Browser::Local))
+        .capabilities(client_capabilities())
+        .connection_pool(pool, directory.clone());
+    builder.chain().check(&loaded.config).map_err(Failure::from)?;
+    let mut loaded = loaded;
+    loaded.config = places.apply(loaded.config);
+    let host = runtime.block_on(builder.config(loaded).agents(agents).allow_errors().start())?;
+    info!(directory = %escape_control(&directory.to_string_lossy()), "project opened");
+    let followed = host.clone();
+    let follow = async move {
+        tokio::select! {
+            never = reloader.run(&followed, &terminal) => match never {},
+            never = report_on(&followed, &terminal) => match never {},
+        }
+    };
+    let task = runtime.spawn(follow).abort_handle();
+    Ok(Project { host, directory, problem, task })
+}
+
+/// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that
+/// happens to be first, so that clients in other directories share them.
+#[derive(Clone)]
+pub(crate) struct ProgramDirectories {
+    home: PathBuf,
+    project: PathBuf,
+}
+
+impl ProgramDirectories {
+    fn of(environment: &ProcessEnv, project: PathBuf) -> Self {
+        let home = environment.home_directory().unwrap_or_else(|| project.clone());
+        Self { home, project }
+    }
+
+    /// Sets the directories in a configuration.
+    pub(crate) fn apply(&self, config: Config) -> Config {
+        config.with_directories(|server| self.directory(server).into())
+    }
+
+    fn directory(&self, server: &Server) -> PathBuf {
+        match &server.provenance.origin {
+            _ if server.behaviour.share == Share::PerProject => self.project.clone(),
+            Origin::File(file) if file.found == FoundBy::Fallback => self.home.clone(),
+            Origin::File(file) => file.workspace.clone(),
+            _ => self.project.clone(),
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Relays messages between a client and the service. The connection to the service is made again when it is
+//! lost; the client does not notice, except for errors to requests that were in flight.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::Result;
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep_until, timeout};
+use trunkline_gateway::{InputLine, Limits, LineReader};
+
+use super::client_session::{ClientSession, unsent_response};
+use super::dial::Link;
+use super::hello::{EndReason, Goodbye};
+
+/// Bytes that wait for one side before the other is read on.
+const MAX_WAITING: usize = 4 * 1024 * 1024;
+
+/// How long the last responses may take after the client has closed its side.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How long a connection is tried again before the next message of the client is waited for.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How to connect to the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DialMode {
+    /// Starts it, if it does not run.
+    Start,
+    /// Only if it runs.
+    Join,
+}
+
+type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Link>>> + 'a>>;
+
+/// Relays messages until the client closes its side.
+///
+/// # Errors
+///
+/// If the streams of the client fail. An unreachable service is reported to the client.
+pub(crate) async fn relay<'a, R, W>(
+    (input, output): (R, W),
+    dial: impl Fn(DialMode) -> DialFuture<'a>,
+    report: impl Fn(&str),
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let input = LineReader::new(input, Limits::default().message_bytes);
+    let relay = Relay {
+        input: Some(input),
+        output,
+        dial,
+        report,
+        session: ClientSession::default(),
+        link: None,
+        dialing: None,
+        retry: Some(Retry::now(DialMode::Start)),
+        to_client: LineQueue::default(),
+        to_service: LineQueue::default(),
+    };
+    relay.run().await
+}
+
+struct Relay<'a, R, W, D, P> {
+    /// `None` once the client has closed it.
+    input: Option<LineReader<R>>,
+    output: W,
+    dial: D,
+    report: P,
+    session: ClientSession,
+    link: Option<Link>,
+    dialing: Option<DialFuture<'a>>,
+    /// When to try again, and until when.
+    retry: Option<Retry>,
+    to_client: LineQueue,
+    /// Messages that were not sent.
+    to_service: LineQueue,
+}
+
+#[derive(Clone, Copy)]
+struct Retry {
+    mode: DialMode,
+    at: Instant,
+    until: Instant,
+}
+
+impl Retry {
+    fn now(mode: DialMode) -> Self {
+        Self { mode, at: Instant::now(), until: Instant::now() + RETRY }
+    }
+}
+
+/// One thing that happened.
+enum Event {
+    FromClient(Option<InputLine>),
+    FromService(Option<InputLine>),
+    Written,
+    Lost,
+    Dialed(Result<Option<Link>>),
+    RetryTime,
+}
+
+impl<'a, R, W, D, P> Relay<'a, R, W, D, P>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+    D: Fn(DialMode) -> DialFuture<'a>,
+    P: Fn(&str),
+{
+    async fn run(mut self) -> io::Result<()> {
+        // The last messages of a client that closes its side at once are sent too.
+        while self.input.is_some() || !self.to_service.is_empty() {
+            self.start_lines();
+            match self.next().await? {
+                Event::FromClient(line) => self.on_client(line),
+                Event::FromService(Some(InputLine::Message(line))) => self.on_service(&line),
+                Event::FromService(_) | Event::Lost => self.on_lost(None),
+                Event::Dialed(dialed) => self.on_dialed(dialed),
+                Event::RetryTime => self.redial(),
+                Event::Written => {}
+            }
+        }
+        self.finish().await
+    }
+
+    /// The next event. Each branch can be dropped without loss.
+    async fn next(&mut self) -> io::Result<Event> {
+        let may_read = self.to_service.len < MAX_WAITING;
+        let may_receive = self.to_client.len < MAX_WAITING;
+        let (link_lines, link_writer) = match &mut self.link {
+            Some(link) => (Some(&mut link.lines), Some(&mut link.writer)),
+            None => (None, None),
+        };
+        let is_linked = link_lines.is_some();
+        let output = &mut self.output;
+        tokio::select! {
+            line = read(self.input.as_mut()), if may_read => Ok(Event::FromClient(line?)),
+            // A failed connection and a closed one are the same.
+            line = read(link_lines), if may_receive && is_linked => {
+                Ok(Event::FromService(line.unwrap_or_default()))
+            }
+            written = self.to_client.write_to(Some(output)), if self.to_client.has_started() => {
+                written.map(|()| Event::Written)
+            }
+            written = self.to_service.write_to(link_writer),
+                if is_linked && self.to_service.has_started() =>
+            {
+                Ok(if written.is_ok() { Event::Written } else { Event::Lost })
+            }
+            dialed = poll_dialing(&mut self.dialing) => Ok(Event::Dialed(dialed)),
+            () = wait_for(self.retry), if self.dialing.is_none() => Ok(Event::RetryTime),
+        }
+    }
+
+    fn on_client(&mut self, line: Option<InputLine>) {
+        match line {
+            None => self.input = None,
+            Some(InputLine::Message(line)) => self.to_service.push(line),
+            Some(InputLine::TooLong) => {
+                let limit = Limits::default().message_bytes;
+                (self.report)(&format!("a message of the client is longer than {limit} bytes"));
+            }
+        }
+        if self.link.is_none() && self.dialing.is_none() && !self.to_service.is_empty() {
+            self.retry = Some(Retry::now(DialMode::Start));
+        }
+    }
+
+    /// Starts the next line in each direction. A message to the service is recorded as sent when its first
+    /// byte is about to be written.
+    fn start_lines(&mut self) {
+        self.to_client.start(|line| Some(line.clone()));
+        if self.link.is_some() {
+            let session = &mut self.session;
+            self.to_service.start(|line| session.send(line));
+        }
+    }
+
+    fn on_service(&mut self, line: &Bytes) {
+        if let Some(reason) = goodbye(line) {
+            return self.on_lost(Some(reason));
+        }
+        if let Some(line) = self.session.receive(line) {
+            self.to_client.push(line);
+        }
+    }
+
+    /// Handles the loss of the connection. A service that was killed is started again, for a client that
+    /// has a session.
+    fn on_lost(&mut self, reason: Option<EndReason>) {
+        self.link = None;
+        self.to_service.forget_started();
+        for message in self.session.on_lost() {
+            self.to_client.push(message);
+        }
+        let needs_service = self.session.is_live() || !self.to_service.is_empty();
+        self.retry = match reason {
+            Some(EndReason::Stopped) if self.to_service.is_empty() => None,
+            Some(EndReason::Restarts) => Some(Retry::now(DialMode::Join)),
+            _ if needs_service => Some(Retry::now(DialMode::Start)),
+            _ => None,
+        };
+    }
+
+    fn redial(&mut self) {
+        if let Some(retry) = self.retry {
+            self.dialing = Some((self.dial)(retry.mode));
+        }
+    }
+
+    fn on_dialed(&mut self, dialed: Result<Option<Link>>) {
+        self.dialing = None;
+        match dialed {
+            Ok(Some(link)) => self.on_linked(link),
+            Ok(None) => self.try_again(None),
+            Err(error) => self.try_again(Some(&error)),
+        }
+    }
+
+    fn on_linked(&mut self, link: Link) {
+        self.link = Some(link);
+        self.retry = None;
+        for message in self.session.replay().into_iter().rev() {
+            self.to_service.push_recorded(message);
+        }
+        for message in self.session.list_changes().into_iter().filter(|_| self.session.was_lost()) {
+            self.to_client.push(message);
+        }
+    }
+
+    /// Tries again later, or gives up until the next message of the client.
+    fn try_again(&mut self, error: Option<&anyhow::Error>) {
+        let Some(retry) = self.retry else { return };
+        let at = Instant::now() + PAUSE;
+        // An error of the start itself will not go away by trying again.
+        if error.is_none() && at < retry.until {
+            // Another service should have come by now.
+            let mode = if self.to_service.is_empty() { retry.mode } else { DialMode::Start };
+            self.retry = Some(Retry { mode, at, ..retry });
+            return;
+        }
+        self.retry = None;
+        let message = match error {
+            Some(error) => format!("{error:#}"),
+            None => "the background service does not run".to_owned(),
+        };
+        (self.report)(&message);
+        for line in self.to_service.drain() {
+            self.to_client.extend(unsent_response(&line, &message));
+        }
+    }
+
+    /// Passes on the last responses after the client has closed its side.
+    async fn finish(mut self) -> io::Result<()> {
+        let rest = async {
+            while self.link.is_some() && self.to_service.has_started() {
+                let writer = self.link.as_mut().map(|link| &mut link.writer);
+                if self.to_service.write_to(writer).await.is_err() {
+                    break;
+                }
+                self.start_lines();
+            }
+            if let Some(link) = &mut self.link {
+                let _ = link.writer.shutdown().await;
+            }
+            while let Some(link) = &mut self.link {
+                self.to_client.write_all_to(&mut self.output).await?;
+                match link.lines.next().await {
+                    Ok(Some(InputLine::Message(line))) if goodbye(&line).is_none() => {
+                        self.to_client.extend(self.session.receive(&line));
+                    }
+                    _ => self.link = None,
+                }
+            }
+            self.to_client.write_all_to(&mut self.output).await
+        };
+        timeout(LAST_ANSWERS, rest).await.unwrap_or(Ok(()))
+    }
+}
+
+fn goodbye(line: &Bytes) -> Option<EndReason> {
+    let goodbye: Goodbye = serde_json::from_slice(line).ok()?;
+    Some(goodbye.trunkline)
+}
+
+/// The next line of a stream; waits forever if there is none.
+async fn read<R: AsyncRead + Unpin>(
+    reader: Option<&mut LineReader<R>>,
+) -> io::Result<Option<InputLine>> {
+    match reader {
+        Some(reader) => reader.next().await,
+        None => pending().await,
+    }
+}
+
+async fn poll_dialing(dialing: &mut Option<DialFuture<'_>>) -> Result<Option<Link>> {
+    match dialing {
+        Some(dialing) => dialing.await,
+        None => pending().await,
+    }
+}
+
+async fn wait_for(retry: Option<Retry>) {
+    match retry {
+        Some(retry) => sleep_until(retry.at).await,
+        None => pending().await,
+    }
+}
+
+/// Lines that wait to be written. The first one may be written in part.
+#[derive(Default)]
+struct LineQueue {
+    lines: VecDeque<QueuedLine>,
+    /// Bytes that wait.
+    len: usize,
+    /// The rest of the line that is being written.
+    started: Option<Bytes>,
+}
+
+struct QueuedLine {
+    line: Bytes,
+    /// Whether it is known as sent before it is written.
+    is_recorded: bool,
+}
+
+impl LineQueue {
+    fn push(&mut self, line: Bytes) {
+        self.len += line.len();
+        self.lines.push_back(QueuedLine { line, is_recorded: false });
+    }
+
+    fn extend(&mut self, line: Option<Bytes>) {
+        line.into_iter().for_each(|line| self.push(line));
+    }
+
+    /// Puts a line before all others that were not started, without recording it.
+    fn push_recorded(&mut self, line: Bytes) {
+        self.len += line.len();
+        self.lines.push_front(QueuedLine { line, is_recorded: true });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.started.is_none()
+    }
+
+    fn has_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// Starts the next line, unless one is being written. `record` may change or drop it.
+    fn start(&mut self, mut record: impl FnMut(&Bytes) -> Option<Bytes>) {
+        while self.started.is_none()
+            && let Some(QueuedLine { line, is_recorded }) = self.lines.pop_front()
+        {
+            self.len -= line.len();
+            let line = if is_recorded { Some(line) } else { record(&line) };
+            self.started = line.as_ref().map(with_line_break);
+        }
+    }
+
+    /// Drops the line that was written in part.
+    fn forget_started(&mut self) {
+        self.started = None;
+        // Those of a session that is opened again are made anew.
+        let (kept, dropped): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.lines).into_iter().partition(|it| !it.is_recorded);
+        self.len -= dropped.iter().map(|it| it.line.len()).sum::<usize>();
+        self.lines = kept;
+    }
+
+    fn drain(&mut self) -> Vec<Bytes> {
+        self.len = 0;
+        self.lines.drain(..).map(|it| it.line).collect()
+    }
+
+    /// Writes a part of the line that was started. Can be dropped without loss.
+    async fn write_to<W: AsyncWrite + Unpin>(&mut self, writer: Option<&mut W>) -> io::Result<()> {
+        let Some(writer) = writer else { return pending().await };
+        let Some(rest) = &mut self.started else { return Ok(()) };
+        let count = writer.write(rest).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        let _ = rest.split_to(count);
+        if rest.is_empty() {
+            self.started = None;
+        }
+        Ok(())
+    }
+
+    async fn write_all_to<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+        while !self.is_empty() {
+            self.start(|line| Some(line.clone()));
+            self.write_to(Some(writer)).await?;
+        }
+        writer.flush().await
+    }
+}
+
+fn with_line_break(line: &Bytes) -> Bytes {
+    let mut text = Vec::with_capacity(line.len() + 1);
+    text.extend_from_slice(line);
+    text.push(b'\n');
+    text.into()
+}

@@ -1,0 +1,247 @@
+//! The service itself: accepts clients, and ends when it is told to, or when it has had no client for long.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep, timeout};
+use tracing::{info, warn};
+use trunkline_gateway::{InputLine, LineReader, Scope, serve_stream};
+
+use super::dial::line;
+use super::hello::{
+    ClientEnvironment, EndReason, Goodbye, Hello, SUPPORTED, ServiceInfo, Wants, Welcome,
+};
+use super::lock::ServiceLock;
+use super::projects::Projects;
+use crate::host::command_host::Signals;
+use crate::output::terminal::Terminal;
+
+/// How long a service without clients waits for the next one.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// The interval of looking for idle projects.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// How long a client may take to say what it wants.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// Limit on the first line of a client: its environment.
+const MAX_HELLO: usize = 8 * 1024 * 1024;
+
+/// Limit on clients that are connected.
+const MAX_CLIENTS: usize = 4096;
+
+/// Pause after a connection could not be accepted: files may be exhausted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// When a service without clients ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdleEnd {
+    /// After a while.
+    Ends,
+    /// Never: a supervisor would start it again.
+    Stays,
+}
+
+/// Serves clients until the service is stopped. When this returns, no server is running.
+pub(crate) async fn serve(
+    mut lock: ServiceLock,
+    idle: IdleEnd,
+    ready: impl FnOnce(),
+) -> Result<()> {
+    // `StandardInput=socket` of systemd.
+    let inherited = Terminal::listening_socket();
+    let is_own = inherited.is_none();
+    let listener = match inherited {
+        Some(socket) => socket.into(),
+        None => lock.bind()?,
+    };
+    listener.set_nonblocking(true)?;
+    let listener = UnixListener::from_std(listener)?;
+    let mut signals = Signals::listen()?;
+    ready();
+    let (projects, end) = (Projects::default(), watch::Sender::new(None));
+    let service = Arc::new(Service { projects, end, started: Instant::now() });
+    let ServiceInfo { pid, build, .. } = ServiceInfo::of_process();
+    info!(pid, build, "service started");
+    let mut clients = JoinSet::new();
+    tokio::select! {
+        () = accept(&listener, &service, &mut clients) => {}
+        () = service.ended() => {}
+        () = service.idle(idle) => { service.end(EndReason::Stopped); }
+        () = signals.next() => { service.end(EndReason::Stopped); }
+    }
+    // Clients that come from now on wait for the next service.
+    drop(listener);
+    info!(reason = ?*service.end.borrow(), "service ends");
+    tokio::select! {
+        () = async {
+            service.projects.close_all().await;
+            while clients.join_next().await.is_some() {}
+        } => {}
+        () = signals.next() => warn!("interrupted twice; the servers are killed"),
+    }
+    lock.release(is_own);
+    Ok(())
+}
+
+struct Service {
+    projects: Projects,
+    end: watch::Sender<Option<EndReason>>,
+    started: Instant,
+}
+
+impl Service {
+    fn end(&self, reason: EndReason) {
+        self.end.send_modify(|end| *end = end.or(Some(reason)));
+    }
+
+    async fn ended(&self) {
+        let _ = self.end.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Closes idle projects, until the service itself has been idle for long.
+    async fn idle(&self, idle: IdleEnd) {
+        let mut sweep = interval(SWEEP);
+        loop {
+            sweep.tick().await;
+            self.projects.close_idle().await;
+            let (clients, since) = self.projects.clients();
+            let since = since.unwrap_or(self.started).max(self.started);
+            if clients == 0 && since.elapsed() > IDLE && idle == IdleEnd::Ends {
+                return;
+            }
+        }
+    }
+}
+
+/// Accepts clients, forever.
+async fn accept(listener: &UnixListener, service: &Arc<Service>, clients: &mut JoinSet<()>) {
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if clients.len() < MAX_CLIENTS => {
+                    clients.spawn(on_client(stream, Arc::clone(service)));
+                }
+                Ok(_) => warn!("a client was refused: {MAX_CLIENTS} are connected"),
+                Err(error) => {
+                    warn!(%error, "a client cannot be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = clients.join_next() => {}
+        }
+    }
+}
+
+async fn on_client(stream: UnixStream, service: Arc<Service>) {
+    if !is_same_user(&stream) {
+        warn!("a client of another user was refused");
+        return;
+    }
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = LineReader::new(reader, MAX_HELLO);
+    let Ok(Ok(Some(InputLine::Message(hello)))) = timeout(HELLO, lines.next()).await else {
+        return;
+    };
+    let result = match serde_json::from_slice::<Hello>(&hello) {
+        Ok(Hello { trunkline, wants, .. }) if SUPPORTED.contains(&trunkline) => {
+            respond(wants, &service, lines, &mut writer).await
+        }
+        _ => write(&mut writer, &Welcome::refusal(other_version())).await,
+    };
+    if let Err(error) = result {
+        info!(%error, "the connection of a client failed");
+    }
+}
+
+fn other_version() -> String {
+    let info = ServiceInfo::of_process();
+    format!(
+        "the running service ({}, version {}) is older than this program; `trunkline restart` replaces it",
+        info.process(),
+        info.build
+    )
+}
+
+/// Whether a client is a process of the same user. The folder of the socket keeps others out as well.
+fn is_same_user(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
+}
+
+async fn respond(
+    wants: Wants,
+    service: &Service,
+    lines: LineReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let welcome = match wants {
+        Wants::Mcp(client) => return serve_client(&client, service, lines, writer).await,
+        Wants::Status => Welcome::with(status(service)),
+        Wants::Restart { server } => match service.projects.restart(&server).await {
+            true => Welcome::with(Value::Bool(true)),
+            false => Welcome::refusal(no_server(&server)),
+        },
+        Wants::Stderr { server } => match service.projects.stderr(&server) {
+            Some(lines) => Welcome::with(json!(lines)),
+            None => Welcome::refusal(no_server(&server)),
+        },
+        Wants::Stop { restarts } => {
+            service.end(if restarts { EndReason::Restarts } else { EndReason::Stopped });
+            Welcome::with(Value::Bool(true))
+        }
+    };
+    write(writer, &welcome).await
+}
+
+fn no_server(server: &str) -> String {
+    let shown = trunkline::config::escape_control(server);
+    format!("no client of the service has a server `{shown}`")
+}
+
+fn status(service: &Service) -> Value {
+    let (clients, _) = service.projects.clients();
+    let mut status = service.projects.status();
+    status["clients"] = json!(clients);
+    status["uptimeSeconds"] = json!(service.started.elapsed().as_secs());
+    status
+}
+
+/// Serves an MCP session.
+async fn serve_client(
+    client: &ClientEnvironment,
+    service: &Service,
+    lines: LineReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let project = match service.projects.open(client).await {
+        Ok(project) => project,
+        Err(error) => return write(writer, &Welcome::refusal(format!("{error:#}"))).await,
+    };
+    let scope =
+        Scope { agent: client.agent.clone(), bundles: client.bundles.clone(), access: None };
+    if let Err(unknown) = scope.check(&project.host) {
+        return write(writer, &Welcome::refusal(unknown.to_string())).await;
+    }
+    write(writer, &Welcome::with(Value::Null)).await?;
+    let served = serve_stream(project.host.clone(), scope, lines.into_reader(), &mut *writer).await;
+    let reason = *service.end.borrow();
+    if let Some(reason) = reason {
+        write(writer, &Goodbye { trunkline: reason }).await?;
+    }
+    served
+}
+
+async fn write(writer: &mut OwnedWriteHalf, value: &impl serde::Serialize) -> io::Result<()> {
+    writer.write_all(&line(value)?).await?;
+    writer.flush().await
+}

@@ -1,0 +1,492 @@
+//! The background service and `connect`: one process per server for all hosts, and no call twice.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::gateway::INITIALIZE;
+use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
+use crate::support::program::Folder;
+
+/// A machine with a user's own configuration. Its service ends with the test.
+struct Machine {
+    folder: Folder,
+}
+
+impl Machine {
+    fn new(config: &Value) -> Self {
+        let machine = Self { folder: Folder::new() };
+        machine.configure(&config.to_string());
+        machine
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.project().with_file_name("home")
+    }
+
+    fn configure(&self, text: &str) {
+        let folder = self.home().join(".config/trunkline");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("mcp.json"), text).unwrap();
+    }
+
+    fn runtime_folder(&self) -> PathBuf {
+        self.home().join(".local/state/trunkline/run")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.runtime_folder().join("service.sock")
+    }
+
+    /// The state of the service.
+    fn ps(&self) -> Value {
+        self.folder.run(&["ps", "--format", "json"]).json()
+    }
+
+    fn service_pid(&self) -> u32 {
+        u32::try_from(self.ps()["service"]["pid"].as_u64().unwrap()).unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::start(self.folder.bare_command(&["connect"]))
+    }
+
+    /// A client with a session.
+    fn session(&self) -> Client {
+        let mut client = self.client();
+        client.open();
+        client
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.folder.bare_command(&["down"]).output();
+    }
+}
+
+/// `trunkline connect`, as a host runs it.
+struct Client {
+    process: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    next: u64,
+}
+
+impl Client {
+    fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (found, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = found.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        let input = process.stdin.take();
+        Self { process, input, lines, next: 1 }
+    }
+
+    fn open(&mut self) {
+        self.write(INITIALIZE);
+        self.next += 1;
+        let answer = self.line();
+        assert_eq!(answer["result"]["serverInfo"]["name"], "trunkline", "{answer}");
+        self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+
+    fn write(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn line(&self) -> Value {
+        self.lines.recv_timeout(LONGEST_START).expect("a message")
+    }
+
+    /// Sends a request, without waiting for the response. Returns its ID.
+    fn begin(&mut self, method: &str, params: &Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.write(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
+        );
+        id
+    }
+
+    /// The response to a request. Notifications before it are dropped.
+    fn response(&self, id: u64) -> Value {
+        loop {
+            let line = self.line();
+            if line["id"] == id {
+                return line;
+            }
+        }
+    }
+
+    /// Waits for a notification.
+    fn notification(&self, method: &str) -> Value {
+        loop {
+            let line = self.line();
+            if line["method"] == method {
+                return line;
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let id = self.begin("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        self.response(id)
+    }
+
+    fn shout(&mut self, text: &str) -> String {
+        let answer = self.call("words_shout", &json!({ "text": text }));
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"))
+            .to_owned()
+    }
+
+    fn tools(&mut self) -> Vec<String> {
+        let id = self.begin("tools/list", &json!({}));
+        let answer = self.response(id);
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Closes the input, and waits for the end.
+    fn close(mut self) -> i32 {
+        self.input = None;
+        self.process.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The demo server with a marked process.
+fn words(marker: &str) -> Value {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    json!({ "command": program, "args": ["demo-server", "words"], "env": { "MARKER": marker } })
+}
+
+fn config(marker: &str) -> Value {
+    json!({ "mcpServers": { "words": words(marker) } })
+}
+
+/// A server that notes each call in a file, and never answers it.
+fn hanging(calls: &Path) -> Value {
+    let script = r#"while read -r line; do
+        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+        case "$line" in
+            *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
+            *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
+            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+            *'"tools/call"'*) echo called >> "$CALLS" ;;
+        esac
+    done"#;
+    json!({ "command": "/bin/sh", "args": ["-c", script], "env": { "CALLS": calls } })
+}
+
+fn calls_in(path: &Path) -> usize {
+    fs::read_to_string(path).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn clients_in_other_directories_share_one_process() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut first = machine.session();
+    let mut elsewhere = machine.folder.bare_command(&["connect"]);
+    elsewhere.current_dir("/");
+    let mut second = Client::start(elsewhere);
+    second.open();
+    assert_eq!((first.shout("a"), second.shout("b")), ("A".to_owned(), "B".to_owned()));
+    assert_eq!(marked(&marker).len(), 1, "{:?}", marked(&marker));
+    let ps = machine.ps();
+    assert_eq!((&ps["clients"], &ps["connections"]), (&json!(2), &json!(1)), "{ps}");
+    assert_eq!((first.close(), second.close()), (0, 0));
+
+    let ended = machine.folder.run(&["down"]);
+    assert!(ended.output.contains("have ended"), "{ended}");
+    assert_eq!(marked(&marker), Vec::<String>::new());
+    assert!(!machine.socket().exists());
+}
+
+#[test]
+fn clients_with_other_values_have_processes_of_their_own() {
+    let marker = marker();
+    let mut server = words(&marker);
+    server["env"]["ACCOUNT"] = json!("${ACCOUNT}");
+    let machine = Machine::new(&json!({ "mcpServers": { "words": server } }));
+    let client = |account: &str| {
+        let mut command = machine.folder.bare_command(&["connect"]);
+        command.env("ACCOUNT", account);
+        let mut client = Client::start(command);
+        client.open();
+        client.shout(account);
+        client
+    };
+    let _clients = [client("ann"), client("bob"), client("ann")];
+    assert_eq!(marked(&marker).len(), 2, "{:?}", marked(&marker));
+}
+
+#[test]
+fn clients_of_other_projects_have_processes_of_their_own_if_configured() {
+    let marker = marker();
+    let mut server = words(&marker);
+    server["share"] = json!("per-project");
+    let machine = Machine::new(&json!({ "mcpServers": { "words": server } }));
+    let client = |project: &str| {
+        let mut client =
+            Client::start(machine.folder.bare_command(&["connect", "--project", project]));
+        client.open();
+        client.shout(project);
+        client
+    };
+    let _clients = [client("/"), client("/tmp"), client("/")];
+    assert_eq!(marked(&marker).len(), 2, "{:?}", marked(&marker));
+}
+
+#[test]
+fn many_clients_at_once_start_one_service() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut clients: Vec<_> = (0..50).map(|_| machine.client()).collect();
+    for client in &mut clients {
+        client.open();
+    }
+    assert_eq!(clients[49].shout("x"), "X");
+    let ps = machine.ps();
+    assert_eq!(ps["clients"], 50, "{ps}");
+    assert_eq!(marked(&marker).len(), 1);
+}
+
+#[test]
+fn a_killed_service_is_replaced_and_no_call_is_sent_twice() {
+    let marker = marker();
+    let folder = Folder::new();
+    let calls = folder.project().join("calls");
+    let mut config = config(&marker);
+    config["mcpServers"]["slow"] = hanging(&calls);
+    let machine = Machine::new(&config);
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+    let waiting = client.begin("tools/call", &json!({ "name": "slow_wait", "arguments": {} }));
+    wait_until("the call is running", LONGEST_START, || calls_in(&calls) == 1);
+
+    let killed = machine.service_pid();
+    send("KILL", killed);
+    let lost = client.response(waiting);
+    assert_eq!(lost["error"]["data"]["retry"], true, "{lost}");
+    let message = lost["error"]["message"].as_str().unwrap();
+    assert!(message.contains("was not sent again"), "{message}");
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(client.shout("again"), "AGAIN");
+    assert_ne!(machine.service_pid(), killed);
+    assert_eq!(calls_in(&calls), 1);
+    wait_until("the old processes have ended", LONGEST_START, || marked(&marker).len() == 1);
+}
+
+#[test]
+fn a_restart_is_not_visible_to_a_client() {
+    let machine = Machine::new(&config(&marker()));
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+    let before = machine.service_pid();
+    let restarted = machine.folder.run(&["restart"]);
+    assert!(restarted.output.contains("runs again"), "{restarted}");
+    assert_ne!(machine.service_pid(), before);
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(client.shout("b"), "B");
+}
+
+#[test]
+fn a_stopped_service_starts_with_the_next_message() {
+    let machine = Machine::new(&config(&marker()));
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+    assert_eq!(machine.folder.run(&["down"]).code, 0);
+    assert_eq!(machine.ps()["service"], Value::Null);
+    let again = machine.folder.run(&["down"]);
+    assert_eq!((again.code, &*again.output), (0, "No service is running.\n"));
+    assert_eq!(client.shout("b"), "B");
+}
+
+#[test]
+fn one_server_can_be_restarted() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut client = machine.session();
+    client.shout("a");
+    let process = |machine: &Machine| machine.ps()["projects"][0]["servers"][0]["process"].clone();
+    let before = process(&machine);
+    assert_eq!(machine.folder.run(&["restart", "words"]).code, 0);
+    wait_until("another process runs", LONGEST_START, || {
+        let now = process(&machine);
+        now.is_u64() && now != before
+    });
+    assert_eq!(client.shout("b"), "B");
+    let unknown = machine.folder.run(&["restart", "wrods"]);
+    assert!(unknown.code != 0 && unknown.messages.contains("`wrods`"), "{unknown}");
+}
+
+#[test]
+fn files_of_a_killed_service_do_not_matter() {
+    let machine = Machine::new(&config(&marker()));
+    let folder = machine.runtime_folder();
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    drop(UnixListener::bind(machine.socket()).unwrap());
+    fs::write(folder.join("service.lock"), r#"{"protocol":1,"build":"0","pid":1}"#).unwrap();
+    assert_eq!(machine.ps()["service"], Value::Null);
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+}
+
+#[test]
+fn a_folder_that_others_can_enter_is_refused() {
+    let machine = Machine::new(&config(&marker()));
+    let folder = machine.runtime_folder();
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = machine.folder.run(&["up"]);
+    assert!(run.code == 1 && run.messages.contains("chmod 700"), "{run}");
+    let mut client = machine.client();
+    client.write(INITIALIZE);
+    let refused = client.line();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("chmod 700"), "{refused}");
+}
+
+#[test]
+fn a_client_of_another_version_gets_a_clear_error() {
+    let machine = Machine::new(&config(&marker()));
+    assert_eq!(machine.folder.run(&["up"]).code, 0);
+    let mut stream = UnixStream::connect(machine.socket()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(b"{\"trunkline\":99,\"build\":\"9.0.0\",\"wants\":\"flight\"}\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    assert!(answer.contains("trunkline restart"), "{answer}");
+}
+
+#[test]
+fn a_changed_configuration_is_applied_and_a_broken_one_is_reported() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut client = machine.session();
+    assert!(client.tools().iter().all(|name| name.starts_with("words_")));
+    let mut both = config(&marker);
+    both["mcpServers"]["more"] = words(&marker);
+    machine.configure(&both.to_string());
+    client.notification("notifications/tools/list_changed");
+    wait_until("the new server is listed", LONGEST_START, || {
+        client.tools().iter().any(|name| name.starts_with("more_"))
+    });
+
+    machine.configure("{ \"mcpServers\": { \"words\": 1 } }");
+    wait_until("the mistake is reported", LONGEST_START, || {
+        machine.ps()["projects"][0]["problem"].is_string()
+    });
+    let ps = machine.folder.run(&["ps"]);
+    assert!(ps.output.contains("what was loaded before stays in use"), "{ps}");
+    assert_eq!(client.shout("a"), "A");
+    machine.configure(&config(&marker).to_string());
+    wait_until("the mistake is gone", LONGEST_START, || {
+        machine.ps()["projects"][0]["problem"].is_null()
+    });
+}
+
+#[test]
+fn a_configuration_that_leads_to_itself_is_refused() {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let machine = Machine::new(
+        &json!({ "mcpServers": { "self": { "command": program, "args": ["connect"] } } }),
+    );
+    let mut client = machine.client();
+    client.write(INITIALIZE);
+    let answer = client.line();
+    assert!(answer["result"].is_object(), "{answer}");
+    client.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.next += 1;
+    assert_eq!(client.tools(), Vec::<String>::new());
+    let ps = machine.ps();
+    assert_eq!(ps["projects"][0]["servers"][0]["state"], "failed", "{ps}");
+}
+
+#[test]
+fn an_unusable_configuration_is_an_error_of_the_client() {
+    let machine = Machine::new(&json!({}));
+    let mut client =
+        Client::start(machine.folder.bare_command(&["--config", "no-such.json", "connect"]));
+    client.write(INITIALIZE);
+    let answer = client.line();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("no-such.json"), "{answer}");
+}
+
+#[test]
+fn a_supervisor_may_bind_the_socket() {
+    let machine = Machine::new(&config(&marker()));
+    let folder = machine.runtime_folder();
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let listener = UnixListener::bind(machine.socket()).unwrap();
+    let mut command = machine.folder.bare_command(&["up", "--foreground", "--supervised"]);
+    let mut service = command.stdin(std::os::fd::OwnedFd::from(listener)).spawn().unwrap();
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+    assert_eq!(machine.service_pid(), service.id());
+    assert_eq!(machine.folder.run(&["down"]).code, 0);
+    assert!(service.wait().unwrap().success());
+    assert!(machine.socket().exists(), "it belongs to the supervisor");
+}
+
+#[test]
+fn messages_of_a_client_that_closes_at_once_are_answered() {
+    let machine = Machine::new(&config(&marker()));
+    let mut client = machine.client();
+    client.write(INITIALIZE);
+    client.input = None;
+    assert!(client.line()["result"].is_object());
+    assert!(client.process.wait().unwrap().success());
+}
+
+#[test]
+fn logs_name_what_the_service_did() {
+    let machine = Machine::new(&config(&marker()));
+    let none = machine.folder.run(&["logs"]);
+    assert!(none.code == 0 && none.messages.contains("has not run yet"), "{none}");
+    let mut client = machine.session();
+    client.shout("a");
+    wait_until("the start is logged", LONGEST_START, || {
+        machine.folder.run(&["logs"]).output.contains("service started")
+    });
+    let unknown = machine.folder.run(&["logs", "nothing"]);
+    assert!(unknown.code != 0 && unknown.messages.contains("`nothing`"), "{unknown}");
+    assert_eq!(machine.folder.run(&["logs", "words"]).code, 0);
+}
+
+#[test]
+fn unit_files_are_printed() {
+    let machine = Machine::new(&config(&marker()));
+    let systemd = machine.folder.run(&["up", "--print-unit", "systemd"]);
+    assert!(
+        systemd.output.contains("ListenStream=[folder]/home/.local/state/trunkline/run"),
+        "{systemd}"
+    );
+    let launchd = machine.folder.run(&["up", "--print-unit", "launchd"]);
+    assert!(launchd.output.contains("<string>--supervised</string>"), "{launchd}");
+    assert_eq!(machine.ps()["service"], Value::Null, "nothing was started");
+}
