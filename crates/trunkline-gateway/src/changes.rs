@@ -299,7 +299,7 @@ impl Drop for ScopeGuard {
 /// A digest of each list of a scope.
 fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
     let Ok(view) = scope.view(host) else { return Default::default() };
-    let surface = view.surface();
+    let (surface, connections) = (view.surface(), host.servers().connections());
     ItemKind::ALL.map(|kind| {
         let mut hasher = DefaultHasher::new();
         if kind == ItemKind::Tool {
@@ -311,6 +311,11 @@ fn digests(host: &Host, scope: &CallerScope) -> [u64; ItemKind::ALL.len()] {
         for entry in view.entries(kind).filter(is_listed) {
             entry.exposed().hash(&mut hasher);
             entry.definition().bytes().hash(&mut hasher);
+        }
+        // A new server that is started by the next list has items that no client knows of.
+        for connection in connections.iter().filter(|it| !it.is_recorded(kind)) {
+            let name = &connection.server().name;
+            view.could_contain(name).then(|| name.hash(&mut hasher));
         }
         hasher.finish()
     })

@@ -46,6 +46,7 @@ mod raw;
 mod dialect;
 mod format;
 mod validate;
+mod stateful;
 mod merge;
 mod discovery;
 mod load;

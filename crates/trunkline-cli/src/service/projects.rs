@@ -36,6 +36,9 @@ use crate::settings::{Colors, Settings, Verbosity};
 /// How long a project without clients keeps its servers.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
+/// How long a program without calls runs, if its entry does not say.
+const IDLE_SERVER: Duration = Duration::from_secs(30 * 60);
+
 /// Variables that differ between processes of one environment.
 const OF_ONE_PROCESS: [&str; 10] = [
     "_",
@@ -222,11 +225,13 @@ impl Projects {
             let project = slot.project.get()?;
             let connections = project.host.servers().connections();
             let servers = connections.iter().map(|it| server_status(it));
+            let config = project.host.config();
+            let others = config.servers().filter_map(|server| unstarted(server));
             Some(json!({
                 "directory": project.directory,
                 "clients": slot.count().clients,
                 "problem": *project.problem.lock().unwrap_or_else(PoisonError::into_inner),
-                "servers": servers.collect::<Vec<_>>(),
+                "servers": servers.chain(others).collect::<Vec<_>>(),
             }))
         });
         let processes = self.shared.pool.connections().len();
@@ -248,6 +253,18 @@ fn server_status(connection: &Connection) -> Value {
         "error": status.last_error.as_ref().map(|error| error.message_with_login()),
         "tools": status.tools,
     })
+}
+
+/// A server that is not started, and why.
+fn unstarted(server: &Server) -> Option<Value> {
+    let (state, error) = match &server.hold {
+        Some(hold) => ("not-trusted", Some(format!("{hold}; {}", consent::remedy(hold)))),
+        None if !server.enabled => ("disabled", None),
+        None => return None,
+    };
+    let share = server.behaviour.share.as_str();
+    let name = server.name.as_str();
+    Some(json!({ "name": name, "state": state, "share": share, "error": error, "tools": 0 }))
 }
 
 async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
@@ -348,7 +365,8 @@ impl ProgramDirectories {
 
     /// Sets the directories in a configuration.
     pub(crate) fn apply(&self, config: Config) -> Config {
-        config.with_directories(|server| self.directory(server).into())
+        let config = config.with_directories(|server| self.directory(server).into());
+        config.for_many_clients(IDLE_SERVER)
     }
 
     fn directory(&self, server: &Server) -> PathBuf {

@@ -48,7 +48,7 @@ impl Machine {
 
     /// The state of the service.
     fn ps(&self) -> Value {
-        self.folder.run(&["ps", "--format", "json"]).json()
+        self.folder.finish(&mut self.folder.bare_command(&["ps", "--format", "json"])).json()
     }
 
     fn service_pid(&self) -> u32 {
@@ -258,6 +258,45 @@ fn clients_of_other_projects_have_processes_of_their_own_if_configured() {
     };
     let _clients = [client("/"), client("/tmp"), client("/")];
     assert_eq!(marked(&marker).len(), 2, "{:?}", marked(&marker));
+}
+
+#[test]
+fn a_server_that_is_known_to_keep_state_is_not_shared() {
+    let marker = marker();
+    let script = format!("exec {} demo-server words", env!("CARGO_BIN_EXE_trunkline"));
+    let server = json!({ "command": "/bin/sh", "args": ["-c", script, "@playwright/mcp@latest"],
+        "env": { "MARKER": marker } });
+    let machine = Machine::new(&json!({ "mcpServers": { "words": server } }));
+    let mut clients = [machine.session(), machine.session()];
+    assert_eq!(clients.each_mut().map(|client| client.shout("a")), ["A", "A"]);
+    assert_eq!(machine.ps()["projects"][0]["servers"][0]["share"], "per-client");
+    let dedicated = |least| marked(&marker).len() >= least;
+    assert!(dedicated(2), "{:?}", marked(&marker));
+    let [first, second] = clients;
+    assert_eq!((first.close(), second.close()), (0, 0));
+    wait_until("the dedicated processes have ended", LONGEST_START, || !dedicated(2));
+}
+
+#[test]
+fn a_file_that_is_not_trusted_starts_nothing_until_it_is() {
+    let marker = marker();
+    let machine = Machine::new(&json!({}));
+    let file = machine.folder.project().join(".mcp.json");
+    fs::write(&file, config(&marker).to_string()).unwrap();
+    let mut client = machine.session();
+    assert_eq!(client.tools(), Vec::<String>::new());
+    let ps = machine.folder.finish(&mut machine.folder.bare_command(&["ps"]));
+    let command = "trunkline trust [folder]/project/.mcp.json";
+    assert!(ps.output.contains("not-trusted") && ps.output.contains(command), "{ps}");
+    assert_eq!(marked(&marker), Vec::<String>::new());
+
+    let trusted = machine.folder.finish(&mut machine.folder.bare_command(&["trust", "--yes"]));
+    assert_eq!(trusted.code, 0, "{trusted}");
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(client.shout("a"), "A");
+    let revoked = machine.folder.finish(&mut machine.folder.bare_command(&["trust", "--revoke"]));
+    assert_eq!(revoked.code, 0, "{revoked}");
+    wait_until("its processes have ended", LONGEST_START, || marked(&marker).is_empty());
 }
 
 #[test]

@@ -11,3 +11,5 @@ mod library;
 mod sdk_clients;
 mod conformance_via_gateway;
 mod sdk_clients_via_gateway;
+#[cfg(unix)]
+mod sdk_clients_via_service;

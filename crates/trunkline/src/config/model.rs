@@ -338,6 +338,8 @@ pub struct ServerSettings {
     pub concurrency: Option<u32>,
     /// Whether all clients of a gateway share the server, or each has a dedicated one.
     pub share: Share,
+    /// Whether the configuration sets `share`.
+    pub is_share_set: bool,
     /// Whether secrets of the configuration are also masked in its results (SEC-2).
     pub redact: bool,
     /// Lifetime of a cached list of tools (CON-9).
@@ -359,6 +361,7 @@ impl Default for ServerSettings {
             timeouts: Timeouts::default(),
             concurrency: None,
             share: Share::All,
+            is_share_set: false,
             redact: false,
             // A fallback for servers that do not announce changes.
             tools_ttl: Duration::from_secs(300),

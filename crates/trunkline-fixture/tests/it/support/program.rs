@@ -35,18 +35,33 @@ impl Program {
 
     /// The command line that serves over stdio, isolated from the user's files.
     pub(crate) fn words(&self) -> Vec<String> {
+        self.command(&["serve", "--stdio"])
+    }
+
+    /// The command line of a command, isolated from the user's files.
+    pub(crate) fn command(&self, words: &[&str]) -> Vec<String> {
         let folder = self.folder.display();
-        vec![
+        let mut command = vec![
             "env".to_owned(),
             format!("HOME={folder}"),
             format!("XDG_CONFIG_HOME={folder}"),
             format!("XDG_CACHE_HOME={folder}"),
+            format!("XDG_STATE_HOME={folder}"),
+            format!("XDG_RUNTIME_DIR={folder}"),
             trunkline().display().to_string(),
-            "serve".to_owned(),
-            "--stdio".to_owned(),
-            // One argument: some clients take a separate `--config` for their own option.
-            format!("--config={folder}/config.json"),
-        ]
+        ];
+        command.extend(words.iter().map(ToString::to_string));
+        // One argument: some clients take a separate `--config` for their own option.
+        command.push(format!("--config={folder}/config.json"));
+        command
+    }
+
+    /// Runs a command to its end. Returns its output.
+    pub(crate) fn run(&self, words: &[&str]) -> String {
+        let command = self.command(words);
+        let output = process::Command::new(&command[0]).args(&command[1..]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
     }
 }
 

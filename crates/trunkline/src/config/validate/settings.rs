@@ -180,6 +180,7 @@ impl ServerSettingsLayer {
         self.timeouts.apply(&mut to.timeouts);
         change(&mut to.concurrency, self.concurrency.map(Some));
         change(&mut to.share, self.share);
+        to.is_share_set |= self.share.is_some();
         change(&mut to.redact, self.redact);
         change(&mut to.tools_ttl, self.tools_ttl);
         change(&mut to.idle_timeout, self.idle_timeout.map(Some));
