@@ -161,6 +161,8 @@ fn peers(workspace: &Workspace, options: &[String]) -> Result<()> {
 
 /// Runs the benchmark program of the test kit with its own options.
 fn bench(workspace: &Workspace, options: &[String]) -> Result<()> {
+    // Some groups measure the program itself, which they expect beside them.
+    run(cargo(workspace).args(["build", "--release", "--locked", "-p", "trunkline-cli"]))?;
     run(cargo(workspace)
         .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])
         .args(["--bin", "trunkline-bench", "--"])

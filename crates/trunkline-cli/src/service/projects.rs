@@ -226,7 +226,7 @@ impl Projects {
             let connections = project.host.servers().connections();
             let servers = connections.iter().map(|it| server_status(it));
             let config = project.host.config();
-            let others = config.servers().filter_map(|server| unstarted(server));
+            let others = config.servers().filter_map(unstarted);
             Some(json!({
                 "directory": project.directory,
                 "clients": slot.count().clients,

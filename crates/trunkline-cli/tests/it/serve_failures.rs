@@ -1,7 +1,7 @@
 //! `trunkline serve` with servers that fail: each failure is reported once.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -212,13 +212,15 @@ fn failed_start_is_reported_on_stderr_over_stdio() {
     let mut input = process.stdin.take().unwrap();
     let listing = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
     writeln!(input, "{INITIALIZE}\n{listing}").unwrap();
+    // The client stays until it is reported: a program whose client leaves ends at once.
+    let mut message = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    assert!(
+        message.starts_with("warning: server `missing`: the program `no-such-program`"),
+        "{message}"
+    );
     drop(input);
     let output = process.wait_with_output().unwrap();
-    let messages = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        messages.starts_with("warning: server `missing`: the program `no-such-program`"),
-        "{messages}"
-    );
     let answers = String::from_utf8(output.stdout).unwrap();
     assert!(answers.lines().all(|line| line.starts_with('{')), "{answers}");
 }

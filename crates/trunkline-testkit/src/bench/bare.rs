@@ -52,6 +52,16 @@ impl BareProcess {
         }
     }
 
+    /// Reads lines until one contains a text.
+    pub(crate) fn read_until(&mut self, text: &[u8]) {
+        let mut line = Vec::new();
+        while memchr::memmem::find(&line, text).is_none() {
+            line.clear();
+            let read = self.output.read_until(b'\n', &mut line).expect("it answers");
+            assert!(read > 0, "it goes on");
+        }
+    }
+
     /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()

@@ -16,6 +16,7 @@ mod memory;
 mod catalog;
 mod program_size;
 mod search;
+mod service;
 mod results;
 mod load;
 mod forwarder;
@@ -33,7 +34,7 @@ const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [GROUPâ€
     --quick        a few rounds only: enough to see that everything runs\n  \
     --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
-    gateway, search; without one, all of them";
+    gateway, service, search; without one, all of them";
 
 /// The group that takes a folder.
 const SEARCH: &str = "search";
@@ -54,6 +55,7 @@ const GROUPS: &[Group] = &[
     Group { name: "catalog", rows: catalog::rows },
     Group { name: "results", rows: results::rows },
     Group { name: "gateway", rows: gateway::rows },
+    Group { name: "service", rows: service::rows },
 ];
 
 fn main() -> ExitCode {

@@ -47,7 +47,7 @@ fn row(part: &str, bytes: usize, whole: Option<usize>, aim: Option<Aim>) -> Row 
 }
 
 /// The program beside this one, which was built with the same profile.
-fn program_path() -> Option<PathBuf> {
+pub(crate) fn program_path() -> Option<PathBuf> {
     Some(env::current_exe().ok()?.with_file_name(format!("trunkline{EXE_SUFFIX}")))
 }
 

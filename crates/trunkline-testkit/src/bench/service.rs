@@ -1,0 +1,161 @@
+//! Measures the background service: the first answer through `connect`, and the memory of many hosts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+use serde_json::json;
+
+use crate::bare::BareProcess;
+use crate::host::stdio_server;
+use crate::measure::{Effort, in_turn};
+use crate::program_size::program_path;
+use crate::table::{Quantity, Row, Table};
+
+/// Servers of each host.
+const SERVERS: usize = 30;
+
+/// Hosts that run at the same time.
+const HOSTS: usize = 20;
+
+/// Idle time before memory is measured.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// The first messages of a host that lists the tools.
+const LIST: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
+    r#""capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+    "\n",
+);
+
+/// Part of the last answer to [`LIST`].
+const LISTED: &[u8] = br#""id":2,"#;
+
+pub(crate) fn rows(effort: Effort, table: &mut Table) {
+    let Some(program) = program_path().filter(|path| path.is_file() && cfg!(target_os = "linux"))
+    else {
+        table.note(
+            "Not measured: the background service, which needs Linux and the program; \
+             `cargo build --release -p trunkline-cli` makes it.",
+        );
+        return;
+    };
+    first_answer(effort, &program, table);
+    if effort == Effort::Quick {
+        table.note("Not measured with --quick: the memory of 20 hosts with 30 servers.");
+    } else {
+        memory(&program, table);
+    }
+}
+
+/// The time until a host has the tools of one server.
+fn first_answer(effort: Effort, program: &Path, table: &mut Table) {
+    let machine = Machine::new(program, 1);
+    machine.time(&["connect"]);
+    let (joined, direct) = in_turn(
+        effort.few_rounds(),
+        || machine.time(&["connect"]),
+        || machine.time(&["serve", "--stdio"]),
+    );
+    table.push(Row {
+        name: "service: `connect` to the first list of tools".to_owned(),
+        measured: joined.into(),
+        baseline: Some(("`serve --stdio`, which starts the server", direct.into())),
+        aim: None,
+    });
+}
+
+/// The memory of many hosts with many servers: of the service, its clients and its servers, against hosts
+/// that each run their own.
+fn memory(program: &Path, table: &mut Table) {
+    let bytes = |words: &[&str]| {
+        let machine = Machine::new(program, SERVERS);
+        let hosts: Vec<_> = (0..HOSTS).map(|_| machine.host(words)).collect();
+        thread::sleep(IDLE);
+        let bytes = machine.private_memory();
+        drop(hosts);
+        bytes
+    };
+    table.push(Row {
+        name: format!("service: private memory of {HOSTS} hosts with {SERVERS} servers"),
+        measured: Quantity::Bytes(bytes(&["connect"])),
+        baseline: Some((
+            "each with its own servers",
+            Quantity::Bytes(bytes(&["serve", "--stdio"])),
+        )),
+        aim: None,
+    });
+}
+
+/// A home with a configuration and a service, which end with it.
+struct Machine {
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+impl Machine {
+    fn new(program: &Path, servers: usize) -> Self {
+        let folder = env::temp_dir().join(format!("trunkline-bench-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let servers = (0..servers).map(|number| (format!("s{number}"), stdio_server(0)));
+        let servers: serde_json::Map<_, _> = servers.collect();
+        let config = json!({ "mcpServers": servers }).to_string();
+        fs::write(folder.join("mcp.json"), config).expect("a file");
+        Self { folder, program: program.to_owned() }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(words).arg("--config").arg(self.folder.join("mcp.json"));
+        command.current_dir(&self.folder).env_clear().env("HOME", &self.folder);
+        command.env("MARKER", &self.folder).env("TRUNKLINE_CACHE", "off").stderr(Stdio::null());
+        command
+    }
+
+    /// A host that has the list of tools.
+    fn host(&self, words: &[&str]) -> BareProcess {
+        let mut process = BareProcess::start(self.command(words));
+        process.write(LIST.as_bytes());
+        process.read_until(LISTED);
+        process
+    }
+
+    fn time(&self, words: &[&str]) -> Duration {
+        let start = Instant::now();
+        let host = self.host(words);
+        let time = start.elapsed();
+        drop(host);
+        time
+    }
+
+    /// The private memory of all processes whose home this is.
+    fn private_memory(&self) -> f64 {
+        let home = format!("HOME={}", self.folder.display());
+        let processes = fs::read_dir("/proc").expect("Linux").flatten();
+        let is_ours = |path: &Path| {
+            let variables = fs::read(path.join("environ")).unwrap_or_default();
+            variables.split(|byte| *byte == 0).any(|it| it == home.as_bytes())
+        };
+        let own = processes.map(|it| it.path()).filter(|path| is_ours(path));
+        own.map(|path| private_dirty(&path)).sum()
+    }
+}
+
+fn private_dirty(process: &Path) -> f64 {
+    let rollup = fs::read_to_string(process.join("smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kilobytes.unwrap_or_default() * 1024.0
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.command(&["down"]).stdout(Stdio::null()).status();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
