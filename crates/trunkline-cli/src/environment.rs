@@ -56,6 +56,7 @@ impl ProcessEnv {
     }
 
     /// The environment of a client of the background service.
+    #[cfg(unix)]
     pub(crate) fn of_client(
         directory: PathBuf,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -74,6 +75,7 @@ impl ProcessEnv {
     }
 
     /// All variables of this environment.
+    #[cfg(unix)]
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         self.system.vars_os()
     }
@@ -174,6 +176,7 @@ impl ProcessEnv {
     }
 
     /// The home directory of the user.
+    #[cfg(unix)]
     pub(crate) fn home_directory(&self) -> Option<PathBuf> {
         self.system.home_dir()
     }

@@ -126,11 +126,13 @@ impl ConfigReloader {
     }
 
     /// Changes every configuration before it is used.
+    #[cfg(unix)]
     pub(crate) fn preparing(self, prepare: PrepareConfig) -> Self {
         Self { prepare: Some(prepare), ..self }
     }
 
     /// Records here why the files have not replaced the configuration in use.
+    #[cfg(unix)]
     pub(crate) fn reporting_to(self, problem: ReloadProblem) -> Self {
         Self { problem, ..self }
     }

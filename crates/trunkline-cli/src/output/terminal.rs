@@ -20,6 +20,17 @@ use unicode_width::UnicodeWidthChar as _;
 use super::{hidden_input, stdio};
 use crate::settings::{Colors, Settings, Verbosity};
 
+/// Whether a stream is a socket that accepts connections. Apple's systems do not say.
+#[cfg(all(unix, not(target_vendor = "apple")))]
+fn is_listening(stream: &io::Stdin) -> bool {
+    rustix::net::sockopt::socket_acceptconn(stream).unwrap_or(false)
+}
+
+#[cfg(target_vendor = "apple")]
+fn is_listening(_: &io::Stdin) -> bool {
+    false
+}
+
 /// Writes results and messages.
 pub(crate) struct Terminal {
     output_style: ColorStyle,
@@ -166,8 +177,7 @@ impl Terminal {
     #[cfg(unix)]
     pub(crate) fn listening_socket() -> Option<OwnedFd> {
         let input = io::stdin();
-        let is_listening = rustix::net::sockopt::socket_acceptconn(&input).unwrap_or(false);
-        is_listening.then(|| input.as_fd().try_clone_to_owned())?.ok()
+        is_listening(&input).then(|| input.as_fd().try_clone_to_owned())?.ok()
     }
 
     /// Prints a last line, and closes standard output: its reader waits for the end.
