@@ -21,6 +21,7 @@ use trunkline::connection::{ChildOptions, HttpOptions};
 use trunkline::env::{SystemEnv, files};
 use trunkline::error::Error;
 use trunkline::secrets::{SecretStore, StoreError};
+use trunkline_gateway::digest_of;
 use trunkline_secrets::ChosenStore;
 
 pub(crate) use file_timeout::{answered, wait};
@@ -35,6 +36,8 @@ pub(crate) struct ProcessEnv {
     /// Looks up secrets in the store, which depends on settings.
     secrets: Arc<OnceLock<SecretLookup>>,
     stores: Arc<OpenStores>,
+    /// The path of this program when it started: an update may replace the file.
+    program: Option<PathBuf>,
 }
 
 /// The stores for secrets that are open in an environment.
@@ -52,7 +55,12 @@ pub(crate) type SecretLookup =
 
 impl ProcessEnv {
     pub(crate) fn of_process() -> Self {
-        Self { system: SystemEnv::new(), secrets: Arc::default(), stores: Arc::default() }
+        Self {
+            system: SystemEnv::new(),
+            secrets: Arc::default(),
+            stores: Arc::default(),
+            program: env::current_exe().ok(),
+        }
     }
 
     /// The environment of a client of the background service.
@@ -62,7 +70,8 @@ impl ProcessEnv {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Self {
         let system = SystemEnv::of_client(directory, variables);
-        Self { system, secrets: Arc::default(), stores: Arc::default() }
+        let (secrets, stores) = (Arc::default(), Arc::default());
+        Self { system, secrets, stores, program: env::current_exe().ok() }
     }
 
     /// The same environment without the function that looks up secrets, for that function.
@@ -95,7 +104,7 @@ impl ProcessEnv {
 
     /// The path of this program, to run it again.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
-        env::current_exe()
+        self.program.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Options for child processes, with the variables they may inherit. All child processes of
@@ -331,6 +340,14 @@ impl Resolver for ProcessEnv {
             Some(lookup) => lookup(place, name),
             None => self.system.secret(place, name),
         }
+    }
+
+    fn secrets_identity(&self) -> Option<String> {
+        let folders = [self.state_directory(), self.user_directory()];
+        let keys =
+            ["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_SECRETS_KEY_FILE", "TRUNKLINE_SECRETS_PASSPHRASE"];
+        let keys = keys.map(|name| self.system.var_os(name));
+        Some(digest_of(&format!("{folders:?}{keys:?}")))
     }
 
     fn secret_hint(&self, place: SecretPlace, name: &str) -> Option<String> {

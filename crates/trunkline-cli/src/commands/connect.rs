@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use trunkline::config::{ToolMode, escape_control};
 
 use crate::arguments::ConnectArguments;
@@ -13,7 +13,7 @@ use crate::output::terminal::Terminal;
 use crate::service::dial::{Link, dial, is_gone};
 use crate::service::hello::{ClientEnvironment, Wants};
 use crate::service::relay::{DialMode, relay};
-use crate::service::runtime_dir::RuntimeDir;
+use crate::service::runtime_dir::{RuntimeDir, shown};
 use crate::service::start;
 use crate::settings::Settings;
 
@@ -59,6 +59,10 @@ impl<'a> Client<'a> {
         environment: &'a Arc<ProcessEnv>,
     ) -> Result<Self> {
         let folder = RuntimeDir::of(environment)?;
+        if let Some(project) = &arguments.project {
+            let directory = environment.working_directory().join(project);
+            ensure!(directory.is_dir(), "the project {} is not a folder", shown(&directory));
+        }
         // As the user writes it: relative to the working directory.
         let config =
             settings.config.as_ref().map(|file| environment.working_directory().join(file));

@@ -1,6 +1,6 @@
 //! `trunkline down`: ends the background service and its servers.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::json;
 
 use crate::arguments::Format;
@@ -9,10 +9,9 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
-use crate::service::dial;
 use crate::service::hello::{ServiceInfo, Wants};
-use crate::service::lock::ServiceLock;
 use crate::service::runtime_dir::RuntimeDir;
+use crate::service::{dial, lock};
 use crate::settings::Settings;
 
 pub(crate) fn run(
@@ -35,12 +34,14 @@ pub(crate) fn run(
 /// Ends the service, and waits until none of its processes is running; `None` if none ran.
 pub(crate) fn stop(environment: &ProcessEnv, restarts: bool) -> Result<Option<ServiceInfo>> {
     let folder = RuntimeDir::of(environment)?;
-    let stopped = runtime()?.block_on(dial::ask(&folder, Wants::Stop { restarts }))?;
-    let Some((welcome, _)) = stopped else { return Ok(None) };
-    // The service holds the lock until its servers have ended.
-    match ServiceLock::acquire(&folder) {
-        Ok(lock) => lock.release(false),
-        Err(error) => bail!("the service does not end: {error:#}"),
+    let asked = runtime()?.block_on(dial::ask(&folder, Wants::Stop { restarts }));
+    // It holds the lock until its servers have ended, also if it cannot be reached.
+    let Some(service) = lock::running(&folder)? else {
+        return Ok(asked.ok().flatten().map(|(welcome, _)| welcome.service));
+    };
+    let is_ending = matches!(asked, Ok(Some(_)));
+    if !is_ending || !lock::wait_until_ended(&folder, &service)? {
+        lock::end_holder(&folder)?;
     }
-    Ok(Some(welcome.service))
+    Ok(Some(service))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use trunkline::config::escape_control;
 
@@ -12,9 +12,9 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, plural};
 use crate::output::terminal::Terminal;
-use crate::service::dial;
 use crate::service::hello::{ServiceInfo, Wants};
 use crate::service::runtime_dir::RuntimeDir;
+use crate::service::{dial, lock};
 use crate::settings::Settings;
 
 pub(crate) fn run(
@@ -24,6 +24,12 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let folder = RuntimeDir::of(environment)?;
     let running = runtime()?.block_on(dial::ask(&folder, Wants::Status))?;
+    if let (None, Some(service)) = (&running, lock::running(&folder)?) {
+        bail!(
+            "the service ({}) is ending, or its socket was removed; `trunkline down` ends it",
+            service.process()
+        );
+    }
     if settings.format != Format::Text {
         let value = match running {
             Some((welcome, mut status)) => {

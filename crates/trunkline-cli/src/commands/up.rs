@@ -10,7 +10,7 @@ use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::service::hello::{BUILD, ServiceInfo, Wants};
-use crate::service::lock::ServiceLock;
+use crate::service::lock::{self, ServiceLock};
 use crate::service::run::{IdleEnd, serve};
 use crate::service::runtime_dir::RuntimeDir;
 use crate::service::{dial, start, unit_files};
@@ -41,7 +41,14 @@ pub(crate) fn run(
 /// Runs the service in this process.
 fn run_here(arguments: &UpArguments, environment: &ProcessEnv) -> Result<()> {
     let served = (|| {
-        let lock = ServiceLock::acquire(&RuntimeDir::of(environment)?)?;
+        let folder = RuntimeDir::of(environment)?;
+        if arguments.supervised {
+            // The supervisor decides which process is the service.
+            lock::end_holder(&folder)?;
+        }
+        let Some(lock) = ServiceLock::acquire(&folder)? else {
+            return runs_already(arguments.report);
+        };
         let idle = if arguments.supervised { IdleEnd::Stays } else { IdleEnd::Ends };
         let ready = || {
             if arguments.report {
@@ -57,6 +64,15 @@ fn run_here(arguments: &UpArguments, environment: &ProcessEnv) -> Result<()> {
         start::report(Some(&format!("{error:#}")));
     }
     served
+}
+
+/// Another process has become the service.
+fn runs_already(is_reported: bool) -> Result<()> {
+    match is_reported {
+        true => start::report(None),
+        false => bail!("another service is running; `trunkline down` ends it"),
+    }
+    Ok(())
 }
 
 fn start_in_background(

@@ -54,9 +54,7 @@ impl ClientSession {
                 Some(line.clone())
             }
             Ok(Message::Notification(notification)) => {
-                if &*notification.method == "notifications/initialized" {
-                    self.has_sent_initialized = true;
-                }
+                self.on_client_notification(&notification);
                 Some(line.clone())
             }
             Ok(Message::Response(response)) => {
@@ -69,6 +67,22 @@ impl ClientSession {
             }
             // The service responds with the error.
             Err(_) => Some(line.clone()),
+        }
+    }
+
+    fn on_client_notification(&mut self, notification: &Notification) {
+        match &*notification.method {
+            "notifications/initialized" => self.has_sent_initialized = true,
+            // The client expects no response any more.
+            "notifications/cancelled" => {
+                let params = notification.params.as_ref();
+                let id = params.and_then(|it| it.get("requestId")).as_ref().and_then(Id::from_raw);
+                if let Some(id) = id {
+                    self.streams.remove(&key(&id));
+                    self.in_flight.remove(&key(&id));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -94,13 +108,17 @@ impl ClientSession {
         self.in_flight.insert(key(&request.id), request);
     }
 
-    /// Records a message of the service. Returns it as the client gets it; `None` if it is not for it.
-    pub(crate) fn receive(&mut self, line: &Bytes) -> Option<Bytes> {
+    /// Records a message of the service. Returns the messages that the client gets for it.
+    pub(crate) fn receive(&mut self, line: &Bytes) -> Vec<Bytes> {
         match Message::read(line) {
-            Ok(Message::Response(response)) => self.on_response(&response).then(|| line.clone()),
-            Ok(Message::Request(request)) => Some(self.on_server_request(line, request)),
+            Ok(Message::Response(response)) => match self.on_response(&response) {
+                true => vec![line.clone()],
+                false => Vec::new(),
+            },
+            Ok(Message::Request(request)) => vec![self.on_server_request(line, request)],
             Ok(Message::Notification(notification)) => self.on_notification(line, notification),
-            Err(_) => Some(line.clone()),
+            // The first part of a message that a service which ends has not finished.
+            Err(_) => Vec::new(),
         }
     }
 
@@ -143,26 +161,37 @@ impl ClientSession {
         }
     }
 
-    fn on_notification(&mut self, line: &Bytes, notification: Notification) -> Option<Bytes> {
-        let params = notification.params.as_ref();
+    fn on_notification(&mut self, line: &Bytes, notification: Notification) -> Vec<Bytes> {
         match &*notification.method {
             "notifications/cancelled" if self.generation > 0 => {
-                let id = params?.get("requestId").as_ref().and_then(Id::from_raw)?;
-                let shown = self.shown_id(&id);
-                self.server_requests.remove(&key(&shown));
-                let params = Some(params?.with("requestId", shown.raw()));
-                Some(Message::Notification(Notification { params, ..notification }).write())
+                self.renamed_cancellation(notification).into_iter().collect()
             }
             "notifications/subscriptions/acknowledged" => {
+                let params = notification.params.as_ref();
                 let id = params.and_then(|it| it.get("_meta")?.get(meta::SUBSCRIPTION_ID));
                 let id = id.as_ref().and_then(Id::from_raw);
                 let stream = id.and_then(|id| self.streams.get_mut(&key(&id)));
-                // The second acknowledgement of a stream is that of a new service.
-                let is_repeated = stream.is_some_and(|(_, was)| std::mem::replace(was, true));
-                (!is_repeated).then(|| line.clone())
+                match stream {
+                    // The second acknowledgement of a stream is that of a new service.
+                    Some((request, true)) => stream_changes(request),
+                    Some((_, was_acknowledged)) => {
+                        *was_acknowledged = true;
+                        vec![line.clone()]
+                    }
+                    None => vec![line.clone()],
+                }
             }
-            _ => Some(line.clone()),
+            _ => vec![line.clone()],
         }
+    }
+
+    /// The cancellation of a request of the service, under the ID that the client knows.
+    fn renamed_cancellation(&mut self, notification: Notification) -> Option<Bytes> {
+        let params = notification.params.as_ref()?;
+        let shown = self.shown_id(&Id::from_raw(&params.get("requestId")?)?);
+        self.server_requests.remove(&key(&shown));
+        let params = Some(params.with("requestId", shown.raw()));
+        Some(Message::Notification(Notification { params, ..notification }).write())
     }
 
     /// Ends what the lost connection had open. Returns the messages for the client: an error for each
@@ -216,6 +245,18 @@ impl ClientSession {
         LIST_CHANGES.iter().map(|it| Message::Notification(notification(it)).write()).collect()
     }
 
+    /// Ends what still waits for a service that cannot be reached. Returns the errors for the client.
+    pub(crate) fn give_up(&mut self, message: &str) -> Vec<Bytes> {
+        let streams = std::mem::take(&mut self.streams).into_values().map(|(request, _)| request);
+        let waiting = std::mem::take(&mut self.in_flight).into_values().chain(streams);
+        waiting.map(|request| error_response(&request.id, message, true)).collect()
+    }
+
+    /// Whether the client waits for the response to a request that is sent again.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// Whether the client has a session or a stream, which should not stay without a service.
     pub(crate) fn is_live(&self) -> bool {
         self.is_open || !self.streams.is_empty() || !self.in_flight.is_empty()
@@ -236,11 +277,31 @@ impl ClientSession {
 }
 
 /// The error response to a message that was not sent; `None` if it expects none.
-pub(crate) fn unsent_response(line: &Bytes, message: &str) -> Option<Bytes> {
+pub(crate) fn unsent_response(line: &Bytes, message: &str, is_retryable: bool) -> Option<Bytes> {
     match Message::read(line) {
-        Ok(Message::Request(request)) => Some(error_response(&request.id, message, true)),
+        Ok(Message::Request(request)) => Some(error_response(&request.id, message, is_retryable)),
         _ => None,
     }
+}
+
+/// The error response to a message that is too long to be read.
+pub(crate) fn too_long_response(limit: usize) -> Bytes {
+    let message = format!("the message is longer than {limit} bytes");
+    let error = json!({ "code": code::INVALID_REQUEST, "message": message });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into()
+}
+
+/// The lists of a stream, which may have changed while there was no service.
+fn stream_changes(request: &Request) -> Vec<Bytes> {
+    let wanted = request.params.as_ref().and_then(|params| params.get("notifications"));
+    let is_wanted = |key: &str| wanted.as_ref().and_then(|it| it.get(key)?.as_bool()) == Some(true);
+    let keys = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+    let changed = keys.iter().zip(LIST_CHANGES).filter(|(key, _)| is_wanted(key));
+    let params = Raw::empty_object()
+        .with("_meta", &Raw::empty_object().with(meta::SUBSCRIPTION_ID, request.id.raw()));
+    let notification =
+        |method: &str| Notification { method: method.into(), params: Some(params.clone()) };
+    changed.map(|(_, method)| Message::Notification(notification(method)).write()).collect()
 }
 
 fn error_response(id: &Id, message: &str, is_retryable: bool) -> Bytes {
@@ -287,7 +348,7 @@ mod tests {
     fn open_session() -> ClientSession {
         let mut session = ClientSession::default();
         session.send(&request(1, "initialize")).unwrap();
-        session.receive(&result(1)).unwrap();
+        session.receive(&result(1));
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         session.send(&line(&initialized)).unwrap();
         session
@@ -313,7 +374,7 @@ mod tests {
         let Message::Request(initialize) = Message::read(&replay[0]).unwrap() else { panic!() };
         let answer =
             Message::Response(Response { id: initialize.id, outcome: Ok(Raw::empty_object()) });
-        assert_eq!(session.receive(&answer.write()), None);
+        assert!(session.receive(&answer.write()).is_empty());
         assert_eq!(session.list_changes().len(), 3);
     }
 
@@ -323,7 +384,7 @@ mod tests {
         session.send(&request(1, "initialize")).unwrap();
         assert!(session.on_lost().is_empty());
         assert_eq!(session.replay(), [request(1, "initialize")]);
-        assert!(session.receive(&result(1)).is_some());
+        assert_eq!(session.receive(&result(1)), [result(1)]);
         assert!(session.is_open && session.list_changes().is_empty());
     }
 
@@ -337,7 +398,7 @@ mod tests {
         session.send(&subscribe(3, "resources/subscribe", "a:2")).unwrap();
         session.send(&subscribe(4, "resources/subscribe", "a:3")).unwrap();
         let error = json!({ "jsonrpc": "2.0", "id": 4, "error": { "code": -1, "message": "no" } });
-        session.receive(&line(&error)).unwrap();
+        session.receive(&line(&error));
         session.send(&subscribe(5, "resources/unsubscribe", "a:2")).unwrap();
         session.send(&request(6, "logging/setLevel")).unwrap();
         session.on_lost();
@@ -349,15 +410,16 @@ mod tests {
     #[test]
     fn a_stream_is_opened_again_and_acknowledged_once() {
         let mut session = ClientSession::default();
-        let listen = request(7, "subscriptions/listen");
+        let listen = line(&json!({ "jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
+            "params": { "notifications": { "toolsListChanged": true } } }));
         session.send(&listen).unwrap();
         let acknowledged = line(&json!({ "jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",
             "params": { "_meta": { meta::SUBSCRIPTION_ID: 7 } } }));
-        assert!(session.receive(&acknowledged).is_some());
+        assert_eq!(session.receive(&acknowledged).len(), 1);
         assert!(session.on_lost().is_empty());
         assert_eq!(session.replay(), [listen]);
-        assert_eq!(session.receive(&acknowledged), None);
+        assert_eq!(methods(&session.receive(&acknowledged)), ["notifications/tools/list_changed"]);
         assert!(session.is_live());
     }
 
@@ -365,12 +427,12 @@ mod tests {
     fn requests_of_an_old_service_are_cancelled_and_their_responses_dropped() {
         let mut session = open_session();
         let ask = request(1, "elicitation/create");
-        assert_eq!(session.receive(&ask), Some(ask.clone()));
+        assert_eq!(session.receive(&ask).first(), Some(&ask));
         let lost = session.on_lost();
         assert_eq!(methods(&lost), ["notifications/cancelled"]);
         assert_eq!(session.send(&result(1)), None);
         // The same ID of the new service is another request.
-        let shown = session.receive(&ask).unwrap();
+        let shown = session.receive(&ask).remove(0);
         let Message::Request(Request { id, .. }) = Message::read(&shown).unwrap() else { panic!() };
         assert_eq!(id.raw().text(), r#""1-1""#);
         assert_eq!(session.send(&result("1-1")), Some(result(1)));
@@ -378,10 +440,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_passed_on() {
+    fn what_the_client_cancelled_is_forgotten() {
+        let mut session = open_session();
+        session.send(&request(2, "tools/call")).unwrap();
+        session.send(&request(3, "subscriptions/listen")).unwrap();
+        for id in [2, 3] {
+            session
+                .send(&line(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": { "requestId": id } })))
+                .unwrap();
+        }
+        assert!(session.on_lost().is_empty());
+        assert_eq!(methods(&session.replay()), ["initialize", "notifications/initialized"]);
+    }
+
+    #[test]
+    fn nothing_waits_for_a_service_that_cannot_be_reached() {
+        let mut session = ClientSession::default();
+        session.send(&request(1, "initialize")).unwrap();
+        session.send(&request(2, "subscriptions/listen")).unwrap();
+        session.on_lost();
+        assert!(session.is_waiting());
+        assert_eq!(methods(&session.give_up("it is gone")), ["response to 1", "response to 2"]);
+        assert!(!session.is_waiting() && !session.is_live());
+    }
+
+    #[test]
+    fn what_is_no_message_of_the_client_is_passed_on() {
         let mut session = ClientSession::default();
         let text = Bytes::from_static(b"no json");
         assert_eq!(session.send(&text), Some(text.clone()));
-        assert_eq!(session.receive(&text), Some(text));
+        assert!(session.receive(&text).is_empty(), "a service that ends may cut a message");
     }
 }

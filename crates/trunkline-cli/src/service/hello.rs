@@ -156,4 +156,6 @@ pub(crate) enum EndReason {
     Stopped,
     /// Another service takes its place.
     Restarts,
+    /// Clients cannot find it any more, and start another one.
+    Unreachable,
 }

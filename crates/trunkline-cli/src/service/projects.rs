@@ -39,20 +39,6 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How long a program without calls runs, if its entry does not say.
 const IDLE_SERVER: Duration = Duration::from_secs(30 * 60);
 
-/// Variables that differ between processes of one environment.
-const OF_ONE_PROCESS: [&str; 10] = [
-    "_",
-    "COLUMNS",
-    "LINES",
-    "OLDPWD",
-    "PWD",
-    "SHLVL",
-    "TERM",
-    "TERM_SESSION_ID",
-    "TTY",
-    "WINDOWID",
-];
-
 /// All projects. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Projects {
@@ -62,7 +48,16 @@ pub(crate) struct Projects {
 #[derive(Default)]
 struct ProjectsShared {
     pool: ConnectionPool,
-    open: Mutex<HashMap<ProjectKey, Arc<ProjectSlot>>>,
+    open: Mutex<OpenProjects>,
+}
+
+#[derive(Default)]
+struct OpenProjects {
+    projects: HashMap<ProjectKey, Arc<ProjectSlot>>,
+    /// Whether the service ends, and opens none any more.
+    is_closed: bool,
+    /// When the last client left.
+    last_left: Option<Instant>,
 }
 
 /// What distinguishes two hosts.
@@ -77,11 +72,7 @@ struct ProjectKey {
 impl ProjectKey {
     fn of(client: &ClientEnvironment) -> Self {
         let mut variables = DefaultHasher::new();
-        for (name, value) in client.variables() {
-            if !OF_ONE_PROCESS.iter().any(|it| name == *it) {
-                (name, value).hash(&mut variables);
-            }
-        }
+        client.variables().for_each(|variable| variable.hash(&mut variables));
         Self {
             directory: client.directory.clone(),
             config: client.config.clone(),
@@ -112,15 +103,33 @@ struct Project {
     task: AbortHandle,
 }
 
+impl Project {
+    async fn close(&self) {
+        self.task.abort();
+        self.host.shutdown().await;
+    }
+}
+
 /// A project in use by a client.
 pub(crate) struct ProjectLease {
+    projects: Projects,
     slot: Arc<ProjectSlot>,
-    pub(crate) host: Host,
+}
+
+impl ProjectLease {
+    /// Its host, once it has started.
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.slot.project.get().map(|project| &project.host)
+    }
 }
 
 impl Drop for ProjectLease {
     fn drop(&mut self) {
-        self.slot.leave();
+        let mut open = self.projects.projects();
+        let mut count = self.slot.count();
+        count.clients -= 1;
+        count.since = Instant::now();
+        open.last_left = Some(count.since);
     }
 }
 
@@ -128,61 +137,64 @@ impl ProjectSlot {
     fn count(&self) -> MutexGuard<'_, UseCount> {
         self.use_count.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn leave(&self) {
-        let mut count = self.count();
-        count.clients -= 1;
-        count.since = Instant::now();
-    }
 }
 
 impl Projects {
-    /// Opens the project of a client, or joins it.
+    /// Opens the project of a client, or joins it; `None` if the service ends.
     ///
     /// # Errors
     ///
     /// If its configuration cannot be used at all.
-    pub(crate) async fn open(&self, client: &ClientEnvironment) -> Result<ProjectLease> {
-        let key = ProjectKey::of(client);
-        let slot = self.enter(&key);
-        let started = slot.project.get_or_try_init(|| start(client, &self.shared.pool)).await;
-        match started {
-            Ok(project) => Ok(ProjectLease { host: project.host.clone(), slot }),
-            Err(error) => {
-                slot.leave();
-                Err(error)
-            }
+    pub(crate) async fn open(&self, client: &ClientEnvironment) -> Result<Option<ProjectLease>> {
+        let Some(lease) = self.enter(&ProjectKey::of(client)) else { return Ok(None) };
+        let project = &lease.slot.project;
+        let project = project.get_or_try_init(|| start(client, &self.shared.pool)).await?;
+        // Closed meanwhile: it was not among the projects that had started.
+        if self.projects().is_closed {
+            project.close().await;
+            return Ok(None);
         }
+        Ok(Some(lease))
     }
 
-    fn enter(&self, key: &ProjectKey) -> Arc<ProjectSlot> {
+    fn enter(&self, key: &ProjectKey) -> Option<ProjectLease> {
         let mut open = self.projects();
-        let slot = open.entry(key.clone()).or_insert_with(|| {
+        if open.is_closed {
+            return None;
+        }
+        let slot = open.projects.entry(key.clone()).or_insert_with(|| {
             let count = UseCount { clients: 0, since: Instant::now() };
             Arc::new(ProjectSlot { project: OnceCell::new(), use_count: Mutex::new(count) })
         });
         slot.count().clients += 1;
-        Arc::clone(slot)
+        Some(ProjectLease { projects: self.clone(), slot: Arc::clone(slot) })
     }
 
     /// The number of connected clients, and when the last one left.
     pub(crate) fn clients(&self) -> (usize, Option<Instant>) {
         let open = self.projects();
-        let counts = || open.values().map(|slot| *slot.count());
-        (counts().map(|it| it.clients).sum(), counts().map(|it| it.since).max())
+        let clients = open.projects.values().map(|slot| slot.count().clients).sum();
+        (clients, open.last_left)
     }
 
     /// Closes projects that have had no client for long.
     pub(crate) async fn close_idle(&self) {
         let is_idle = |count: UseCount| count.clients == 0 && count.since.elapsed() > IDLE;
-        let idle = self.projects().extract_if(|_, slot| is_idle(*slot.count())).collect::<Vec<_>>();
+        let idle: Vec<_> = {
+            let mut open = self.projects();
+            open.projects.extract_if(|_, slot| is_idle(*slot.count())).collect()
+        };
         close(idle.into_iter().map(|(_, slot)| slot)).await;
     }
 
-    /// Closes all projects. When this returns, none of their servers is running.
+    /// Closes all projects for good. When this returns, none of their servers is running.
     pub(crate) async fn close_all(&self) {
-        let open: Vec<_> = self.projects().drain().map(|(_, slot)| slot).collect();
-        close(open.into_iter()).await;
+        let open = {
+            let mut open = self.projects();
+            open.is_closed = true;
+            std::mem::take(&mut open.projects)
+        };
+        close(open.into_values()).await;
     }
 
     /// Stops a server of all projects; the next use starts it again. Returns whether there is one.
@@ -215,13 +227,14 @@ impl Projects {
 
     fn hosts(&self) -> Vec<Host> {
         let open = self.projects();
-        open.values().filter_map(|slot| slot.project.get()).map(|it| it.host.clone()).collect()
+        let started = open.projects.values().filter_map(|slot| slot.project.get());
+        started.map(|it| it.host.clone()).collect()
     }
 
     /// The state of all projects and servers.
     pub(crate) fn status(&self) -> Value {
         let open = self.projects();
-        let projects = open.values().filter_map(|slot| {
+        let projects = open.projects.values().filter_map(|slot| {
             let project = slot.project.get()?;
             let connections = project.host.servers().connections();
             let servers = connections.iter().map(|it| server_status(it));
@@ -238,7 +251,7 @@ impl Projects {
         json!({ "projects": projects.collect::<Vec<_>>(), "connections": processes })
     }
 
-    fn projects(&self) -> MutexGuard<'_, HashMap<ProjectKey, Arc<ProjectSlot>>> {
+    fn projects(&self) -> MutexGuard<'_, OpenProjects> {
         self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -272,8 +285,7 @@ async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
         .map(|slot| {
             tokio::spawn(async move {
                 if let Some(project) = slot.project.get() {
-                    project.task.abort();
-                    project.host.shutdown().await;
+                    project.close().await;
                 }
             })
         })

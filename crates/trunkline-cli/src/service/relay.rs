@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
 use trunkline_gateway::{InputLine, Limits, LineReader};
 
-use super::client_session::{ClientSession, unsent_response};
+use super::client_session::{ClientSession, too_long_response, unsent_response};
 use super::dial::Link;
 use super::hello::{EndReason, Goodbye};
 
@@ -23,8 +23,11 @@ const MAX_WAITING: usize = 4 * 1024 * 1024;
 /// How long the last responses may take after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
+/// How long the client may take to read the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 /// How long a connection is tried again before the next message of the client is waited for.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(30);
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -166,8 +169,7 @@ where
             None => self.input = None,
             Some(InputLine::Message(line)) => self.to_service.push(line),
             Some(InputLine::TooLong) => {
-                let limit = Limits::default().message_bytes;
-                (self.report)(&format!("a message of the client is longer than {limit} bytes"));
+                self.to_client.push(too_long_response(Limits::default().message_bytes));
             }
         }
         if self.link.is_none() && self.dialing.is_none() && !self.to_service.is_empty() {
@@ -189,9 +191,7 @@ where
         if let Some(reason) = goodbye(line) {
             return self.on_lost(Some(reason));
         }
-        if let Some(line) = self.session.receive(line) {
-            self.to_client.push(line);
-        }
+        self.session.receive(line).into_iter().for_each(|line| self.to_client.push(line));
     }
 
     /// Handles the loss of the connection. A service that was killed is started again, for a client that
@@ -202,9 +202,10 @@ where
         for message in self.session.on_lost() {
             self.to_client.push(message);
         }
-        let needs_service = self.session.is_live() || !self.to_service.is_empty();
+        let is_waiting = self.session.is_waiting() || !self.to_service.is_empty();
+        let needs_service = self.session.is_live() || is_waiting;
         self.retry = match reason {
-            Some(EndReason::Stopped) if self.to_service.is_empty() => None,
+            Some(EndReason::Stopped) if !is_waiting => None,
             Some(EndReason::Restarts) => Some(Retry::now(DialMode::Join)),
             _ if needs_service => Some(Retry::now(DialMode::Start)),
             _ => None,
@@ -244,7 +245,8 @@ where
         // An error of the start itself will not go away by trying again.
         if error.is_none() && at < retry.until {
             // Another service should have come by now.
-            let mode = if self.to_service.is_empty() { retry.mode } else { DialMode::Start };
+            let is_waiting = self.session.is_waiting() || !self.to_service.is_empty();
+            let mode = if is_waiting { DialMode::Start } else { retry.mode };
             self.retry = Some(Retry { mode, at, ..retry });
             return;
         }
@@ -255,8 +257,9 @@ where
         };
         (self.report)(&message);
         for line in self.to_service.drain() {
-            self.to_client.extend(unsent_response(&line, &message));
+            self.to_client.extend(unsent_response(&line, &message, error.is_none()));
         }
+        self.session.give_up(&message).into_iter().for_each(|line| self.to_client.push(line));
     }
 
     /// Passes on the last responses after the client has closed its side.
@@ -276,14 +279,19 @@ where
                 self.to_client.write_all_to(&mut self.output).await?;
                 match link.lines.next().await {
                     Ok(Some(InputLine::Message(line))) if goodbye(&line).is_none() => {
-                        self.to_client.extend(self.session.receive(&line));
+                        let lines = self.session.receive(&line);
+                        lines.into_iter().for_each(|line| self.to_client.push(line));
                     }
                     _ => self.link = None,
                 }
             }
             self.to_client.write_all_to(&mut self.output).await
         };
-        timeout(LAST_ANSWERS, rest).await.unwrap_or(Ok(()))
+        let finished = timeout(LAST_ANSWERS, rest).await;
+        // What was not answered in time, or not by a service that ended meanwhile.
+        self.session.on_lost().into_iter().for_each(|line| self.to_client.push(line));
+        let last = timeout(LAST_LINES, self.to_client.write_all_to(&mut self.output)).await;
+        finished.unwrap_or(Ok(())).and(last.unwrap_or(Ok(())))
     }
 }
 

@@ -30,6 +30,12 @@ const IDLE: Duration = Duration::from_secs(15 * 60);
 /// The interval of looking for idle projects.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// How long clients may take to read the last line.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// The interval of checking that clients find the service.
+const CHECK: Duration = Duration::from_secs(2);
+
 /// How long a client may take to say what it wants.
 const HELLO: Duration = Duration::from_secs(10);
 
@@ -58,12 +64,11 @@ pub(crate) async fn serve(
     ready: impl FnOnce(),
 ) -> Result<()> {
     // `StandardInput=socket` of systemd.
-    let inherited = Terminal::listening_socket();
-    let is_own = inherited.is_none();
-    let listener = match inherited {
+    let listener = match Terminal::listening_socket() {
         Some(socket) => socket.into(),
         None => lock.bind()?,
     };
+    lock.record()?;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     let mut signals = Signals::listen()?;
@@ -76,21 +81,38 @@ pub(crate) async fn serve(
     tokio::select! {
         () = accept(&listener, &service, &mut clients) => {}
         () = service.ended() => {}
-        () = service.idle(idle) => { service.end(EndReason::Stopped); }
-        () = signals.next() => { service.end(EndReason::Stopped); }
+        () = service.idle(idle) => service.end(EndReason::Stopped),
+        () = unreachable(&lock) => {
+            warn!("clients cannot find this service any more: its socket or lock was removed");
+            service.end(EndReason::Unreachable);
+        }
+        () = signals.next() => service.end(EndReason::Stopped),
     }
     // Clients that come from now on wait for the next service.
     drop(listener);
     info!(reason = ?*service.end.borrow(), "service ends");
     tokio::select! {
         () = async {
+            // Each says goodbye to its client. One that does not read must not hold the others.
+            let _ = timeout(GOODBYE, async { while clients.join_next().await.is_some() {} }).await;
+            clients.shutdown().await;
             service.projects.close_all().await;
-            while clients.join_next().await.is_some() {}
         } => {}
         () = signals.next() => warn!("interrupted twice; the servers are killed"),
     }
-    lock.release(is_own);
+    lock.release();
     Ok(())
+}
+
+/// Waits until clients cannot find the service.
+async fn unreachable(lock: &ServiceLock) {
+    let mut check = interval(CHECK);
+    loop {
+        check.tick().await;
+        if !lock.is_reachable() {
+            return;
+        }
+    }
 }
 
 struct Service {
@@ -149,9 +171,12 @@ async fn on_client(stream: UnixStream, service: Arc<Service>) {
     }
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, MAX_HELLO);
-    let Ok(Ok(Some(InputLine::Message(hello)))) = timeout(HELLO, lines.next()).await else {
-        return;
+    let hello = tokio::select! {
+        hello = timeout(HELLO, lines.next()) => hello,
+        // The client tries again, with the next service.
+        () = service.ended() => return,
     };
+    let Ok(Ok(Some(InputLine::Message(hello)))) = hello else { return };
     let result = match serde_json::from_slice::<Hello>(&hello) {
         Ok(Hello { trunkline, wants, .. }) if SUPPORTED.contains(&trunkline) => {
             respond(wants, &service, lines, &mut writer).await
@@ -224,21 +249,27 @@ async fn serve_client(
     writer: &mut OwnedWriteHalf,
 ) -> io::Result<()> {
     let project = match service.projects.open(client).await {
-        Ok(project) => project,
+        Ok(Some(project)) => project,
+        // The service ends: the client tries again, with the next one.
+        Ok(None) => return Ok(()),
         Err(error) => return write(writer, &Welcome::refusal(format!("{error:#}"))).await,
     };
     let scope =
         Scope { agent: client.agent.clone(), bundles: client.bundles.clone(), access: None };
-    if let Err(unknown) = scope.check(&project.host) {
+    let Some(host) = project.host() else { return Ok(()) };
+    if let Err(unknown) = scope.check(host) {
         return write(writer, &Welcome::refusal(unknown.to_string())).await;
     }
     write(writer, &Welcome::with(Value::Null)).await?;
-    let served = serve_stream(project.host.clone(), scope, lines.into_reader(), &mut *writer).await;
-    let reason = *service.end.borrow();
-    if let Some(reason) = reason {
-        write(writer, &Goodbye { trunkline: reason }).await?;
+    let serving = serve_stream(host.clone(), scope, lines.into_reader(), &mut *writer);
+    tokio::select! {
+        served = serving => return served,
+        () = service.ended() => {}
     }
-    served
+    // A message may have been written in part.
+    writer.write_all(b"\n").await?;
+    let reason = service.end.borrow().unwrap_or(EndReason::Stopped);
+    write(writer, &Goodbye { trunkline: reason }).await
 }
 
 async fn write(writer: &mut OwnedWriteHalf, value: &impl serde::Serialize) -> io::Result<()> {

@@ -25,7 +25,9 @@ impl RuntimeDir {
     pub(crate) fn of(environment: &ProcessEnv) -> Result<Self> {
         let runtime = environment.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
         let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
-        let path = match runtime {
+        // Hosts that were not started from a session lack the variable.
+        let usual = || Path::new("/run/user").join(geteuid().as_raw().to_string());
+        let path = match runtime.or_else(|| Some(usual()).filter(|path| is_own(path))) {
             Some(runtime) => runtime.join("trunkline"),
             None => environment
                 .state_directory()
@@ -88,6 +90,10 @@ impl RuntimeDir {
     pub(crate) fn start_lock(&self) -> PathBuf {
         self.path.join("start.lock")
     }
+}
+
+fn is_own(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw())
 }
 
 pub(crate) fn shown(path: &Path) -> String {

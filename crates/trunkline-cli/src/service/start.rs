@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
+use trunkline::config::Environment as _;
 
 use super::lock::StartLock;
 use super::runtime_dir::{RuntimeDir, shown};
@@ -28,6 +29,24 @@ const MAX_REPORT: u64 = 64 * 1024;
 
 /// The size at which the log is kept as the old one and begun anew.
 const MAX_LOG: u64 = 10 * 1024 * 1024;
+
+/// The variables of the service itself: its folders, the keychain and the log.
+const VARIABLES: [&str; 14] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TRUNKLINE_LOG",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
 
 /// The line that a service writes to standard output when it listens, or cannot.
 #[derive(Deserialize, Serialize)]
@@ -45,7 +64,7 @@ pub(crate) fn log_file(environment: &ProcessEnv) -> Result<PathBuf> {
 
 /// Starts the service unless it runs. Of several processes that do this at once, one starts it.
 pub(crate) fn start(folder: &RuntimeDir, environment: &ProcessEnv) -> Result<()> {
-    let _lock = StartLock::acquire(folder)?;
+    let Some(_lock) = StartLock::acquire(folder)? else { return Ok(()) };
     if UnixStream::connect(folder.socket()).is_ok() {
         return Ok(());
     }
@@ -53,8 +72,12 @@ pub(crate) fn start(folder: &RuntimeDir, environment: &ProcessEnv) -> Result<()>
     let log = log_file(environment)?;
     let mut command = Command::new(program);
     command.args(["up", "--detach"]).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child =
-        command.stderr(open_log(&log)?).spawn().context("the service cannot be started")?;
+    // The service works in the environment of each client. Its own has no credentials of the first one.
+    let variables = VARIABLES.iter().filter_map(|it| Some((*it, environment.variable(it)?)));
+    command.env_clear().envs(variables);
+    // A service without a log is better than none.
+    command.stderr(open_log(&log).unwrap_or_else(|_| Stdio::null()));
+    let mut child = command.spawn().context("the service cannot be started")?;
     let output = child.stdout.take().context("invariant: its output is piped")?;
     let report = first_line(output);
     // It has started the service and ended.

@@ -52,7 +52,15 @@ impl Machine {
     }
 
     fn service_pid(&self) -> u32 {
-        u32::try_from(self.ps()["service"]["pid"].as_u64().unwrap()).unwrap()
+        self.running_service().unwrap()
+    }
+
+    /// The process of the service, if it can be reached.
+    fn running_service(&self) -> Option<u32> {
+        let mut command = self.folder.bare_command(&["ps", "--format", "json"]);
+        let run = self.folder.finish(&mut command);
+        let ps: Value = serde_json::from_str(&run.output).ok()?;
+        u32::try_from(ps["service"]["pid"].as_u64()?).ok()
     }
 
     fn client(&self) -> Client {
@@ -244,6 +252,66 @@ fn clients_with_other_values_have_processes_of_their_own() {
 }
 
 #[test]
+fn every_value_of_a_client_counts() {
+    let marker = marker();
+    let folder = Folder::new();
+    let program = |name: &str| {
+        let bin = folder.project().join(name);
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_trunkline"), bin.join("server")).unwrap();
+        bin
+    };
+    let mut server = words(&marker);
+    server["command"] = json!("${PROGRAM}");
+    server["env"]["OF_TERMINAL"] = json!("${TERM}");
+    let machine = Machine::new(&json!({ "mcpServers": { "words": server } }));
+    let client = |path: &Path, terminal: &str| {
+        let mut command = machine.folder.bare_command(&["connect"]);
+        command.env("PATH", path).env("TERM", terminal).env("PROGRAM", "server");
+        let mut client = Client::start(command);
+        client.open();
+        client.shout("a");
+        client
+    };
+    let (one, other) = (program("one"), program("other"));
+    let mut clients = vec![client(&one, "alpha"), client(&other, "alpha")];
+    assert_eq!(marked(&marker).len(), 2, "another program: {:?}", marked(&marker));
+    clients.push(client(&one, "beta"));
+    assert_eq!(marked(&marker).len(), 3, "another value: {:?}", marked(&marker));
+    clients.push(client(&one, "beta"));
+    assert_eq!(marked(&marker).len(), 3, "{:?}", marked(&marker));
+}
+
+#[test]
+fn clients_with_other_stores_have_other_secrets() {
+    let marker = marker();
+    let mut server = words(&marker);
+    server["env"]["SECRET"] = json!("${secret:tok}");
+    let config = json!({ "mcpServers": { "words": server } }).to_string();
+    let machine = Machine::new(&json!({}));
+    let state = |name: &str| machine.home().join(name);
+    let command = |words: &[&str], name: &str| {
+        let mut command = machine.folder.bare_command(words);
+        command.env("XDG_RUNTIME_DIR", machine.home()).env("XDG_STATE_HOME", state(name));
+        command.env("TRUNKLINE_SECRETS_PASSPHRASE", name).env("TRUNKLINE_CONFIG_JSON", &config);
+        command
+    };
+    fs::set_permissions(machine.home(), fs::Permissions::from_mode(0o700)).unwrap();
+    let _clients = ["ann", "bob"].map(|name| {
+        let mut set = command(&["secret", "set", "tok", "--store", "file"], name);
+        let mut set = set.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        writeln!(set.stdin.take().unwrap(), "{name}").unwrap();
+        assert!(set.wait().unwrap().success());
+        let mut client = Client::start(command(&["connect"], name));
+        client.open();
+        client.shout(name);
+        client
+    });
+    assert_eq!(marked(&marker).len(), 2, "{:?}", marked(&marker));
+    assert!(command(&["down"], "ann").output().unwrap().status.success());
+}
+
+#[test]
 fn clients_of_other_projects_have_processes_of_their_own_if_configured() {
     let marker = marker();
     let mut server = words(&marker);
@@ -362,6 +430,133 @@ fn a_stopped_service_starts_with_the_next_message() {
     let again = machine.folder.run(&["down"]);
     assert_eq!((again.code, &*again.output), (0, "No service is running.\n"));
     assert_eq!(client.shout("b"), "B");
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_hold_the_service() {
+    let machine = Machine::new(&config(&marker()));
+    let mut command = machine.folder.bare_command(&["connect"]);
+    let mut deaf = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = deaf.stdin.take().unwrap();
+    writeln!(input, "{INITIALIZE}").unwrap();
+    let text = "x".repeat(1024 * 1024);
+    for id in 2..20 {
+        let params = json!({ "name": "words_shout", "arguments": { "text": text } });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        // Nothing is read any more once the buffers are full.
+        thread::scope(|scope| {
+            let written = scope.spawn(|| writeln!(input, "{call}"));
+            let _ = written.join();
+        });
+        if id == 8 {
+            break;
+        }
+    }
+    let down = machine.folder.run(&["down"]);
+    assert!(down.output.contains("have ended"), "{down}");
+    deaf.kill().unwrap();
+    deaf.wait().unwrap();
+}
+
+#[test]
+fn a_client_that_comes_while_the_service_ends_does_not_hold_it() {
+    let machine = Machine::new(&config(&marker()));
+    assert_eq!(machine.folder.run(&["up"]).code, 0);
+    let silent = UnixStream::connect(machine.socket()).unwrap();
+    let down = machine.folder.run(&["down"]);
+    assert!(down.output.contains("have ended"), "{down}");
+    drop(silent);
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+}
+
+#[test]
+fn a_service_whose_socket_was_removed_is_replaced() {
+    for is_whole_folder in [false, true] {
+        let marker = marker();
+        let machine = Machine::new(&config(&marker));
+        let mut client = machine.session();
+        client.shout("a");
+        let before = machine.service_pid();
+        match is_whole_folder {
+            true => fs::remove_dir_all(machine.runtime_folder()).unwrap(),
+            false => fs::remove_file(machine.socket()).unwrap(),
+        }
+        wait_until("another service runs", LONGEST_START, || {
+            machine.running_service().is_some_and(|pid| pid != before)
+        });
+        assert_eq!(client.shout("b"), "B");
+        wait_until("one process is left", LONGEST_START, || marked(&marker).len() == 1);
+        assert!(machine.socket().exists());
+    }
+}
+
+#[test]
+fn a_service_that_hangs_can_be_ended() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut client = machine.session();
+    client.shout("a");
+    let hanging = machine.service_pid();
+    // Without its socket, so that no time is spent on asking it.
+    fs::remove_file(machine.socket()).unwrap();
+    send("STOP", hanging);
+    let ps = machine.folder.finish(&mut machine.folder.bare_command(&["ps"]));
+    assert!(ps.code == 1 && ps.messages.contains("trunkline down"), "{ps}");
+    let down = machine.folder.run(&["down"]);
+    assert!(down.output.contains(&format!("process {hanging}")), "{down}");
+    // Its client starts another one.
+    assert_eq!(client.shout("b"), "B");
+    wait_until("its servers have ended", LONGEST_START, || marked(&marker).len() == 1);
+}
+
+#[test]
+fn a_message_that_is_too_long_is_answered() {
+    let machine = Machine::new(&config(&marker()));
+    let mut client = machine.session();
+    client.write(&format!("\"{}\"", "x".repeat(17 * 1024 * 1024)));
+    let answer = loop {
+        let line = client.line();
+        if line["error"].is_object() {
+            break line;
+        }
+    };
+    assert!(answer["error"]["message"].as_str().unwrap().contains("longer than"), "{answer}");
+    assert_eq!(client.shout("a"), "A");
+}
+
+#[test]
+fn a_call_that_is_running_when_its_client_leaves_is_answered() {
+    let folder = Folder::new();
+    let calls = folder.project().join("calls");
+    let machine = Machine::new(&json!({ "mcpServers": { "slow": hanging(&calls) } }));
+    let mut client = machine.session();
+    let waiting = client.begin("tools/call", &json!({ "name": "slow_wait", "arguments": {} }));
+    wait_until("the call is running", LONGEST_START, || calls_in(&calls) == 1);
+    client.input = None;
+    let lost = client.response(waiting);
+    assert!(lost["error"].is_object() || lost["result"]["isError"] == true, "{lost}");
+}
+
+#[test]
+fn a_replaced_program_still_starts_the_service() {
+    let machine = Machine::new(&config(&marker()));
+    let program = machine.folder.project().join("trunkline");
+    let copy = || {
+        let new = program.with_extension("new");
+        fs::copy(env!("CARGO_BIN_EXE_trunkline"), &new).unwrap();
+        fs::rename(new, &program).unwrap();
+    };
+    copy();
+    let template = machine.folder.bare_command(&["connect"]);
+    let mut command = Command::new(&program);
+    command.arg("connect").current_dir(machine.folder.project()).env_clear();
+    command.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut client = Client::start(command);
+    client.open();
+    copy();
+    send("KILL", machine.service_pid());
+    assert_eq!(client.shout("a"), "A");
 }
 
 #[test]

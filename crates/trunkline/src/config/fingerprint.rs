@@ -10,7 +10,7 @@ use super::model::{Server, Transport};
 use super::oauth::OAuthMode;
 use super::resolver::Resolver;
 use super::secret::Secret;
-use super::template::{ReferenceSource, Template};
+use super::template::{Reference, ReferenceSource, Template};
 
 /// The fingerprint of a server's connection settings. Equal fingerprints mean the same program or
 /// URL, with the same arguments, variables and headers. The settings cannot be derived from it.
@@ -73,8 +73,8 @@ impl Server {
         digester.fingerprint()
     }
 
-    /// The fingerprint with the values that references have for one client. What a file or a store has is
-    /// the same for all clients of a user, and is not read.
+    /// The fingerprint with the values that references have for one client. Files and stores are the same
+    /// for clients that name the same ones, and are not read.
     pub(crate) fn fingerprint_for(&self, client: &dyn Resolver) -> Fingerprint {
         let mut digester = Digester(digest::Context::new(&digest::SHA256));
         self.fingerprint().hash(&mut digester);
@@ -85,6 +85,11 @@ impl Server {
                 _ => None,
             };
             value.as_ref().map(Secret::expose).hash(&mut digester);
+        }
+        // A remote server may have a login, which is in the store as well.
+        let mut references = self.templates().flat_map(Template::references);
+        if references.any(is_secret) || self.oauth_settings().is_some() {
+            client.secrets_identity().hash(&mut digester);
         }
         let has_workspace = !self.provenance.origin.workspace().as_os_str().is_empty();
         let directory = (!has_workspace).then(|| client.working_directory());
@@ -144,6 +149,10 @@ impl Server {
             }
         }
     }
+}
+
+fn is_secret(reference: &Reference) -> bool {
+    matches!(reference.target(), ReferenceSource::Secret(..))
 }
 
 fn is_absolute(directory: &Template) -> bool {

@@ -39,6 +39,12 @@ pub trait Resolver {
         None
     }
 
+    /// Identifies the store of secrets, for environments with stores of their own: those with the same value
+    /// have the same secrets. It contains no secret.
+    fn secrets_identity(&self) -> Option<String> {
+        None
+    }
+
     /// The user's home directory.
     fn user_home(&self) -> Option<PathBuf> {
         None

@@ -40,6 +40,8 @@ struct ClientKey {
     values: Fingerprint,
     /// The program, where the client finds it.
     program: Option<PathBuf>,
+    /// PATH, if the name of the program depends on references.
+    path: Option<String>,
     /// Inherited variables that not every server inherits.
     inherited: Vec<(OsString, OsString)>,
     project: Option<PathBuf>,
@@ -49,23 +51,40 @@ struct ClientKey {
 const OF_ONE_TERMINAL: [&str; 9] =
     ["_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM_SESSION_ID", "TTY", "WINDOWID"];
 
+/// Variables that decide how a remote server is reached.
+const OF_CONNECTIONS: [&str; 10] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
 impl ClientKey {
     fn of(server: &Server, (options, project): (&ConnectionOptions, &Path)) -> Self {
         let resolver = options.resolver();
-        let (program, inherited) = match &server.transport {
+        let (mut program, mut path) = (None, None);
+        let inherited = match &server.transport {
             Transport::Stdio(stdio) => {
-                let path = resolver.variable("PATH");
-                let command = stdio.command.as_literal();
-                let program = command.zip(path.as_ref());
-                let program = program.and_then(|(name, path)| find_program(name, path.expose()));
-                (program, own_variables(server, options))
+                let folders = resolver.variable("PATH").map(|it| it.expose().to_owned());
+                match stdio.command.as_literal() {
+                    Some(name) => program = folders.and_then(|path| find_program(name, &path)),
+                    None => path = folders,
+                }
+                own_variables(server, options)
             }
-            Transport::Remote(_) => (None, Vec::new()),
+            Transport::Remote(_) => options.child().variables_named(&OF_CONNECTIONS),
         };
         let is_per_project = server.behaviour.share == Share::PerProject;
         Self {
             values: server.fingerprint_for(&*resolver),
             program,
+            path,
             inherited,
             project: is_per_project.then(|| project.to_owned()),
         }
@@ -76,9 +95,11 @@ impl ClientKey {
 fn own_variables(server: &Server, options: &ConnectionOptions) -> Vec<(OsString, OsString)> {
     let usual = InheritEnv::default();
     let inherited = options.child().inherited(&server.behaviour.inherit_env);
+    let is_everything = server.behaviour.inherit_env == InheritEnv::Everything;
+    let is_volatile = |name: &str| is_everything && OF_ONE_TERMINAL.contains(&name);
     let own = inherited.filter(|(name, _)| {
         let name = name.to_string_lossy();
-        !usual.passes(&name) && !OF_ONE_TERMINAL.contains(&&*name)
+        !usual.passes(&name) && !is_volatile(&name)
     });
     own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

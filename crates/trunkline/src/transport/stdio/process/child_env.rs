@@ -46,6 +46,12 @@ impl ChildOptions {
         options
     }
 
+    /// The variables of the host with these names.
+    pub(crate) fn variables_named(&self, names: &[&str]) -> Vec<(OsString, OsString)> {
+        let is_named = |(name, _): &&(OsString, OsString)| names.iter().any(|it| name == *it);
+        self.variables.iter().filter(is_named).cloned().collect()
+    }
+
     /// The variables that a server inherits.
     pub fn inherited<'o>(
         &'o self,
