@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
-use trunkline::config::{ToolMode, escape_control};
+use anyhow::{Context as _, Result, bail, ensure};
+use trunkline::config::{CHAIN_VARIABLE, ToolMode, escape_control};
 
 use crate::arguments::ConnectArguments;
 use crate::environment::ProcessEnv;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
-use crate::service::dial::{Link, dial, is_gone};
+use crate::service::dial::{Link, ask, dial, is_gone};
 use crate::service::hello::{ClientEnvironment, Wants};
-use crate::service::relay::{DialMode, relay};
+use crate::service::relay::{DialFuture, DialMode, ProbeFuture, ServiceAccess, relay};
 use crate::service::runtime_dir::{RuntimeDir, shown};
 use crate::service::start;
 use crate::settings::Settings;
@@ -35,12 +35,22 @@ pub(crate) fn run(
     let streams = runtime.block_on(async { terminal.streams() });
     let said: &Terminal = terminal;
     let report = |text: &str| said.warn(&escape_control(text));
-    let relayed = runtime.block_on(relay(streams, |mode| Box::pin(client.dial(mode)), report));
+    let relayed = runtime.block_on(relay(streams, &client, report));
     runtime.shutdown_background();
     match relayed {
         // A disconnected client is not a failure.
         Err(error) if is_gone(&error) => Ok(Outcome::Good),
         relayed => relayed.map(|()| Outcome::Good).context("standard input or output failed"),
+    }
+}
+
+impl ServiceAccess for Client<'_> {
+    fn dial(&self, mode: DialMode) -> DialFuture<'_> {
+        Box::pin(self.connect(mode))
+    }
+
+    fn probe(&self) -> ProbeFuture<'_> {
+        Box::pin(async { ask(&self.folder, Wants::Status).await.map(drop) })
     }
 }
 
@@ -84,12 +94,18 @@ impl<'a> Client<'a> {
         Wants::Mcp(Box::new(client))
     }
 
-    async fn dial(&self, mode: DialMode) -> Result<Option<Link>> {
+    async fn connect(&self, mode: DialMode) -> Result<Option<Link>> {
         if let Some(link) = dial(&self.folder, self.wants()).await? {
             return Ok(Some(link));
         }
         if mode == DialMode::Join {
             return Ok(None);
+        }
+        if self.environment.is_set(CHAIN_VARIABLE) {
+            bail!(
+                "the background service does not run, and would end with the Trunkline that this runs below; \
+                 start it with `trunkline up`"
+            );
         }
         let (folder, environment) = (self.folder.clone(), Arc::clone(self.environment));
         tokio::task::spawn_blocking(move || start::start(&folder, &environment)).await??;

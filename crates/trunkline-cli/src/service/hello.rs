@@ -88,6 +88,11 @@ impl ClientEnvironment {
         }
     }
 
+    /// Whether a variable is set.
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
     /// The variables, by name.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         self.variables.iter().map(|(name, value)| {

@@ -29,6 +29,9 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// How long a connection is tried again before the next message of the client is waited for.
 const RETRY: Duration = Duration::from_secs(30);
 
+/// How often a service is checked that has not answered a request.
+const PROBE: Duration = Duration::from_secs(30);
+
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -41,16 +44,29 @@ pub(crate) enum DialMode {
     Join,
 }
 
-type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Link>>> + 'a>>;
+/// The service, for one client.
+pub(crate) trait ServiceAccess {
+    /// Connects to it; `None` if it does not run.
+    fn dial(&self, mode: DialMode) -> DialFuture<'_>;
+
+    /// Checks that it responds. It need not run.
+    fn probe(&self) -> ProbeFuture<'_>;
+}
+
+/// A connection that is being made.
+pub(crate) type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Link>>> + 'a>>;
+
+/// A check of the service.
+pub(crate) type ProbeFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Relays messages until the client closes its side.
 ///
 /// # Errors
 ///
 /// If the streams of the client fail. An unreachable service is reported to the client.
-pub(crate) async fn relay<'a, R, W>(
+pub(crate) async fn relay<R, W>(
     (input, output): (R, W),
-    dial: impl Fn(DialMode) -> DialFuture<'a>,
+    service: &impl ServiceAccess,
     report: impl Fn(&str),
 ) -> io::Result<()>
 where
@@ -61,8 +77,10 @@ where
     let relay = Relay {
         input: Some(input),
         output,
-        dial,
+        service,
         report,
+        probe: None,
+        probe_at: Instant::now() + PROBE,
         session: ClientSession::default(),
         link: None,
         dialing: None,
@@ -73,15 +91,18 @@ where
     relay.run().await
 }
 
-struct Relay<'a, R, W, D, P> {
+struct Relay<'a, R, W, S, P> {
     /// `None` once the client has closed it.
     input: Option<LineReader<R>>,
     output: W,
-    dial: D,
+    service: &'a S,
     report: P,
     session: ClientSession,
     link: Option<Link>,
     dialing: Option<DialFuture<'a>>,
+    /// A check of a service that has not answered for long.
+    probe: Option<ProbeFuture<'a>>,
+    probe_at: Instant,
     /// When to try again, and until when.
     retry: Option<Retry>,
     to_client: LineQueue,
@@ -110,13 +131,15 @@ enum Event {
     Lost,
     Dialed(Result<Option<Link>>),
     RetryTime,
+    ProbeTime,
+    Probed(Result<()>),
 }
 
-impl<'a, R, W, D, P> Relay<'a, R, W, D, P>
+impl<'a, R, W, S, P> Relay<'a, R, W, S, P>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
-    D: Fn(DialMode) -> DialFuture<'a>,
+    S: ServiceAccess,
     P: Fn(&str),
 {
     async fn run(mut self) -> io::Result<()> {
@@ -129,6 +152,8 @@ where
                 Event::FromService(_) | Event::Lost => self.on_lost(None),
                 Event::Dialed(dialed) => self.on_dialed(dialed),
                 Event::RetryTime => self.redial(),
+                Event::ProbeTime => self.probe = Some(self.service.probe()),
+                Event::Probed(probed) => self.on_probed(probed),
                 Event::Written => {}
             }
         }
@@ -143,7 +168,7 @@ where
             Some(link) => (Some(&mut link.lines), Some(&mut link.writer)),
             None => (None, None),
         };
-        let is_linked = link_lines.is_some();
+        let (is_linked, is_waiting) = (link_lines.is_some(), self.session.is_waiting());
         let output = &mut self.output;
         tokio::select! {
             line = read(self.input.as_mut()), if may_read => Ok(Event::FromClient(line?)),
@@ -161,6 +186,10 @@ where
             }
             dialed = poll_dialing(&mut self.dialing) => Ok(Event::Dialed(dialed)),
             () = wait_for(self.retry), if self.dialing.is_none() => Ok(Event::RetryTime),
+            () = sleep_until(self.probe_at), if is_linked && is_waiting && self.probe.is_none() => {
+                Ok(Event::ProbeTime)
+            }
+            probed = poll_probe(&mut self.probe) => Ok(Event::Probed(probed)),
         }
     }
 
@@ -212,9 +241,18 @@ where
         };
     }
 
+    /// Gives up a connection to a service that does not respond to anything.
+    fn on_probed(&mut self, probed: Result<()>) {
+        (self.probe, self.probe_at) = (None, Instant::now() + PROBE);
+        if let Err(error) = probed {
+            (self.report)(&format!("{error:#}"));
+            self.on_lost(None);
+        }
+    }
+
     fn redial(&mut self) {
         if let Some(retry) = self.retry {
-            self.dialing = Some((self.dial)(retry.mode));
+            self.dialing = Some(self.service.dial(retry.mode));
         }
     }
 
@@ -313,6 +351,13 @@ async fn read<R: AsyncRead + Unpin>(
 async fn poll_dialing(dialing: &mut Option<DialFuture<'_>>) -> Result<Option<Link>> {
     match dialing {
         Some(dialing) => dialing.await,
+        None => pending().await,
+    }
+}
+
+async fn poll_probe(probe: &mut Option<ProbeFuture<'_>>) -> Result<()> {
+    match probe {
+        Some(probe) => probe.await,
         None => pending().await,
     }
 }

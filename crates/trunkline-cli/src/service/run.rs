@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 use tracing::{info, warn};
+use trunkline::config::CHAIN_VARIABLE;
 use trunkline_gateway::{InputLine, LineReader, Scope, serve_stream};
 
 use super::dial::line;
@@ -44,6 +45,13 @@ const MAX_HELLO: usize = 8 * 1024 * 1024;
 
 /// Limit on clients that are connected.
 const MAX_CLIENTS: usize = 4096;
+
+/// The error for a server of this service that is its client, and hides that by its environment (CON-16).
+const LOOP: &str = "this client was started by a server of the service, without the variables that tell which \
+                    one: it would be a server of itself";
+
+/// Ancestors of a process that are looked at.
+const MAX_ANCESTORS: usize = 64;
 
 /// Pause after a connection could not be accepted: files may be exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -169,6 +177,7 @@ async fn on_client(stream: UnixStream, service: Arc<Service>) {
         warn!("a client of another user was refused");
         return;
     }
+    let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, MAX_HELLO);
     let hello = tokio::select! {
@@ -179,7 +188,7 @@ async fn on_client(stream: UnixStream, service: Arc<Service>) {
     let Ok(Ok(Some(InputLine::Message(hello)))) = hello else { return };
     let result = match serde_json::from_slice::<Hello>(&hello) {
         Ok(Hello { trunkline, wants, .. }) if SUPPORTED.contains(&trunkline) => {
-            respond(wants, &service, lines, &mut writer).await
+            respond((wants, peer), &service, lines, &mut writer).await
         }
         _ => write(&mut writer, &Welcome::refusal(other_version())).await,
     };
@@ -204,12 +213,15 @@ fn is_same_user(stream: &UnixStream) -> bool {
 }
 
 async fn respond(
-    wants: Wants,
+    (wants, peer): (Wants, Option<i32>),
     service: &Service,
     lines: LineReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> io::Result<()> {
     let welcome = match wants {
+        Wants::Mcp(client) if !client.has_variable(CHAIN_VARIABLE) && is_own_descendant(peer) => {
+            Welcome::refusal(LOOP.to_owned())
+        }
         Wants::Mcp(client) => return serve_client(&client, service, lines, writer).await,
         Wants::Status => Welcome::with(status(service)),
         Wants::Restart { server } => match service.projects.restart(&server).await {
@@ -226,6 +238,26 @@ async fn respond(
         }
     };
     write(writer, &welcome).await
+}
+
+/// Whether a process was started by this one, or by a process that was.
+fn is_own_descendant(process: Option<i32>) -> bool {
+    let own = i32::try_from(std::process::id()).ok();
+    let mut ancestor = process.and_then(parent);
+    for _ in 0..MAX_ANCESTORS {
+        match ancestor {
+            Some(it) if Some(it) == own => return true,
+            Some(it) if it > 1 => ancestor = parent(it),
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The parent of a process, where the system tells.
+fn parent(process: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
 fn no_server(server: &str) -> String {

@@ -555,7 +555,11 @@ fn a_replaced_program_still_starts_the_service() {
     let mut client = Client::start(command);
     client.open();
     copy();
-    send("KILL", machine.service_pid());
+    let killed = machine.service_pid();
+    send("KILL", killed);
+    wait_until("another service runs", LONGEST_START, || {
+        machine.running_service().is_some_and(|pid| pid != killed)
+    });
     assert_eq!(client.shout("a"), "A");
 }
 
@@ -658,6 +662,18 @@ fn a_configuration_that_leads_to_itself_is_refused() {
     assert_eq!(client.tools(), Vec::<String>::new());
     let ps = machine.ps();
     assert_eq!(ps["projects"][0]["servers"][0]["state"], "failed", "{ps}");
+}
+
+#[test]
+fn a_server_that_hides_that_it_is_its_own_client_is_refused() {
+    let machine = Machine::new(&json!({}));
+    let (program, home) = (env!("CARGO_BIN_EXE_trunkline"), machine.home());
+    let args = ["-i", &format!("HOME={}", home.display()), program, "connect"];
+    let entry = json!({ "command": "/usr/bin/env", "args": args });
+    machine.configure(&json!({ "mcpServers": { "self": entry } }).to_string());
+    let mut client = machine.session();
+    assert_eq!(client.tools(), Vec::<String>::new());
+    assert_eq!(machine.ps()["clients"], 1);
 }
 
 #[test]
