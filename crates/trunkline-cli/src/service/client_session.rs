@@ -42,6 +42,8 @@ pub(crate) struct ClientSession {
     /// How many connections to the service were lost.
     generation: u64,
     replays: u64,
+    /// Why a request that was repeated failed.
+    replay_problem: Option<String>,
 }
 
 impl ClientSession {
@@ -125,6 +127,7 @@ impl ClientSession {
     /// Whether a response is for the client.
     fn on_response(&mut self, response: &Response) -> bool {
         if response.id.raw().as_str().is_some_and(|id| id.starts_with(REPLAY_ID)) {
+            self.replay_problem = response.outcome.as_ref().err().map(RpcError::message);
             return false;
         }
         let id = key(&response.id);
@@ -260,6 +263,11 @@ impl ClientSession {
     /// Whether the client has a session or a stream, which should not stay without a service.
     pub(crate) fn is_live(&self) -> bool {
         self.is_open || !self.streams.is_empty() || !self.in_flight.is_empty()
+    }
+
+    /// Why a request that was repeated for a new service failed, once.
+    pub(crate) fn take_replay_problem(&mut self) -> Option<String> {
+        self.replay_problem.take()
     }
 
     /// Whether a connection was lost before.

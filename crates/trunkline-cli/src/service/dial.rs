@@ -27,6 +27,8 @@ pub(crate) struct Link {
     pub(crate) lines: LineReader<OwnedReadHalf>,
     pub(crate) writer: OwnedWriteHalf,
     pub(crate) welcome: Welcome,
+    /// Whether the service does not read any more. It may have sent responses before.
+    pub(crate) is_write_closed: bool,
 }
 
 /// Connects; `None` if no service runs.
@@ -62,7 +64,7 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
     })?;
     match &welcome.error {
         Some(error) => bail!("{error}"),
-        None => Ok(Some(Link { lines, writer, welcome })),
+        None => Ok(Some(Link { lines, writer, welcome, is_write_closed: false })),
     }
 }
 

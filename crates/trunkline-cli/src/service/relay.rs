@@ -128,7 +128,7 @@ enum Event {
     FromClient(Option<InputLine>),
     FromService(Option<InputLine>),
     Written,
-    Lost,
+    WriteClosed,
     Dialed(Result<Option<Link>>),
     RetryTime,
     ProbeTime,
@@ -149,7 +149,12 @@ where
             match self.next().await? {
                 Event::FromClient(line) => self.on_client(line),
                 Event::FromService(Some(InputLine::Message(line))) => self.on_service(&line),
-                Event::FromService(_) | Event::Lost => self.on_lost(None),
+                Event::FromService(_) => self.on_lost(None),
+                Event::WriteClosed => {
+                    if let Some(link) = &mut self.link {
+                        link.is_write_closed = true;
+                    }
+                }
                 Event::Dialed(dialed) => self.on_dialed(dialed),
                 Event::RetryTime => self.redial(),
                 Event::ProbeTime => self.probe = Some(self.service.probe()),
@@ -164,6 +169,7 @@ where
     async fn next(&mut self) -> io::Result<Event> {
         let may_read = self.to_service.len < MAX_WAITING;
         let may_receive = self.to_client.len < MAX_WAITING;
+        let can_write = self.link.as_ref().is_some_and(|link| !link.is_write_closed);
         let (link_lines, link_writer) = match &mut self.link {
             Some(link) => (Some(&mut link.lines), Some(&mut link.writer)),
             None => (None, None),
@@ -180,9 +186,9 @@ where
                 written.map(|()| Event::Written)
             }
             written = self.to_service.write_to(link_writer),
-                if is_linked && self.to_service.has_started() =>
+                if can_write && self.to_service.has_started() =>
             {
-                Ok(if written.is_ok() { Event::Written } else { Event::Lost })
+                Ok(if written.is_ok() { Event::Written } else { Event::WriteClosed })
             }
             dialed = poll_dialing(&mut self.dialing) => Ok(Event::Dialed(dialed)),
             () = wait_for(self.retry), if self.dialing.is_none() => Ok(Event::RetryTime),
@@ -221,6 +227,9 @@ where
             return self.on_lost(Some(reason));
         }
         self.session.receive(line).into_iter().for_each(|line| self.to_client.push(line));
+        if let Some(problem) = self.session.take_replay_problem() {
+            (self.report)(&format!("the session could not be opened again as it was: {problem}"));
+        }
     }
 
     /// Handles the loss of the connection. A service that was killed is started again, for a client that

@@ -253,6 +253,23 @@ fn every_tool_is_there_by_default_and_one_run_can_have_less_or_more() {
     assert_eq!(json["servers"][0]["hidden"], json!([]), "{json}");
 }
 
+/// TOOL-9: a conversation switches single tools off; a mistake in its file switches everything off.
+#[test]
+fn a_conversation_can_switch_single_tools_off() {
+    let folder = words_with(&json!({}), &json!({}))
+        .file("talk.json", r#"{ "tools": { "words_shout": false, "words_remember": true } }"#)
+        .file("slip.json", r#"{ "tools": { "words_shout": "off" } }"#);
+    let talk = ["--conversation", "talk.json"];
+    let run = folder.run(&[&["tools"], &talk[..]].concat());
+    assert_eq!(names(&run), ["words_count_words", "words_remember"], "{run}");
+    let call = ["call", "words_shout", "--arg", "text=x"];
+    let run = folder.run(&[&call[..], &talk[..]].concat());
+    assert_eq!(run.code, 4, "{run}");
+    let why = "it is switched off in this conversation (talk.json:1:14)";
+    assert!(run.messages.contains(why), "{run}");
+    assert_eq!(folder.run(&["tools", "--conversation", "slip.json"]).code, 2);
+}
+
 #[test]
 fn call_of_a_hidden_tool_reports_the_reason_and_the_remedy() {
     let folder = folder();

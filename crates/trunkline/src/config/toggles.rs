@@ -1,12 +1,12 @@
-//! The toggle file of a conversation: servers it enables or disables (TOOL-9).
+//! The toggle file of a conversation: servers, tools and prompts it enables or disables (TOOL-9).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decode::{Decoder, FromNode, NamedValues, written};
+use super::decode::{Decoder, FromNode, NamedValues, WithSpan, written};
 use super::diagnostic::{Code, Diagnostic};
 use super::discovery::decoded;
-use super::jsonc::{self, Document};
+use super::jsonc::{self, Document, ObjectKey};
 use super::source::{Location, Source};
 use super::suggest::Suggestions;
 use crate::name::ServerName;
@@ -16,6 +16,10 @@ written! {
     struct ToggleFile {
         /// Whether each server is enabled; the configuration decides for those not listed.
         @rule servers: NamedValues<bool> = "servers",
+        /// Whether each tool is enabled, by its exposed name; the configuration decides for those not listed.
+        @rule tools: NamedValues<bool> = "tools",
+        /// The same for prompts.
+        @rule prompts: NamedValues<bool> = "prompts",
     }
 }
 
@@ -31,14 +35,18 @@ pub struct ToggleEntry {
 /// The toggles of one conversation, with their problems.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationToggles {
-    /// All toggles, also those of unknown servers.
+    /// All toggles of servers, also those of unknown ones.
     pub servers: BTreeMap<ServerName, ToggleEntry>,
+    /// The toggles of tools, by exposed name.
+    pub tools: BTreeMap<Box<str>, ToggleEntry>,
+    /// The toggles of prompts, by exposed name.
+    pub prompts: BTreeMap<Box<str>, ToggleEntry>,
     /// Problems in the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Parses the toggles of one conversation: `{"servers": {"github": false}}`. Messages refer to the
-/// text by `name`. Accepts JSON with comments.
+/// Parses the toggles of one conversation: `{"servers": {"github": false}, "tools": {"time_now": false}}`.
+/// Messages refer to the text by `name`. Accepts JSON with comments.
 ///
 /// ```
 /// use trunkline::config;
@@ -70,19 +78,33 @@ pub fn parse_toggles(name: &str, text: impl AsRef<[u8]>) -> ConversationToggles 
     let entry = root.as_ref().and_then(|root| {
         decoder.about("a conversation".to_owned(), |it| ToggleFile::from_node(root, it))
     });
-    let servers = toggles(entry.unwrap_or_default(), &source, &mut decoder);
+    let ToggleFile { servers, tools, prompts, .. } = entry.unwrap_or_default();
+    let (tools, prompts) = (item_toggles(tools, &source), item_toggles(prompts, &source));
+    let servers = server_toggles(servers, &source, &mut decoder);
     let mut diagnostics = decoder.into_diagnostics();
     diagnostics.extend(mistakes);
-    ConversationToggles { servers, diagnostics }
+    ConversationToggles { servers, tools, prompts, diagnostics }
 }
 
-fn toggles(
-    entry: ToggleFile,
+fn item_toggles(
+    written: Option<WithSpan<NamedValues<bool>>>,
+    source: &Arc<Source>,
+) -> BTreeMap<Box<str>, ToggleEntry> {
+    let written = written.into_iter().flat_map(|items| items.value.0);
+    let toggle = |(key, value): (ObjectKey, WithSpan<bool>)| {
+        let location = Location::new(source, key.span);
+        (key.text, ToggleEntry { is_on: value.value, location })
+    };
+    written.map(toggle).collect()
+}
+
+fn server_toggles(
+    written: Option<WithSpan<NamedValues<bool>>>,
     source: &Arc<Source>,
     decoder: &mut Decoder<'_>,
 ) -> BTreeMap<ServerName, ToggleEntry> {
     let mut servers = BTreeMap::new();
-    for (key, value) in entry.servers.into_iter().flat_map(|servers| servers.value.0) {
+    for (key, value) in written.into_iter().flat_map(|servers| servers.value.0) {
         match ServerName::new(&key.text) {
             Ok(name) => {
                 let location = Location::new(source, key.span);

@@ -319,8 +319,7 @@ impl Caller {
 
     /// Whether the caller has no limits, and no server is switched off in its conversation.
     pub fn is_unlimited(&self) -> bool {
-        let is_on = |(_, switch)| switch == Toggle::On;
-        self.limits.is_empty() && self.switches.iter().all(is_on)
+        self.limits.is_empty() && self.switches.is_empty()
     }
 
     /// Its limits, at least one.

@@ -86,9 +86,16 @@ impl<'r> PolicyQuery<'r> {
     fn conversation(&self) -> RuleAnswer<'r> {
         let (switches, server) = (&self.caller.switches, &self.entry.server().name);
         let place = switches.location(server);
-        match switches.get(server) {
+        if switches.get(server) == Toggle::Off {
+            return hide(Rule::Conversation, Finding::SwitchedOff, place);
+        }
+        let (kind, exposed) = (self.entry.kind(), self.entry.exposed());
+        match switches.get_item(kind, exposed) {
             Toggle::On => pass(Rule::Conversation, Finding::SwitchedOn, place),
-            Toggle::Off => hide(Rule::Conversation, Finding::SwitchedOff, place),
+            Toggle::Off => {
+                let place = switches.item_location(kind, exposed);
+                hide(Rule::Conversation, Finding::ItemSwitchedOff, place)
+            }
         }
     }
 

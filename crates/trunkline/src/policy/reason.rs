@@ -97,6 +97,7 @@ pub(super) enum Finding<'r> {
     Held,
     SwitchedOn,
     SwitchedOff,
+    ItemSwitchedOff,
     Trusted,
     UntrustedAndNamed,
     UntrustedWithoutList,
@@ -191,6 +192,7 @@ impl<'r> Reason<'r> {
             Finding::Disabled => "set `\"enabled\": true` on the server",
             Finding::Held => "run `trunkline trust` in the folder of the configuration",
             Finding::SwitchedOff => "switch the server on in this conversation",
+            Finding::ItemSwitchedOff => "switch it on in this conversation",
             Finding::UntrustedWithoutList | Finding::UntrustedAndNotNamed => {
                 "name it under `allowTools` of the server, or of a bundle"
             }
@@ -260,6 +262,7 @@ impl Finding<'_> {
             Self::Held => "its server is of a configuration file that is not trusted yet",
             Self::SwitchedOn => "its server is not switched off here",
             Self::SwitchedOff => "its server is switched off in this conversation",
+            Self::ItemSwitchedOff => "it is switched off in this conversation",
             Self::Trusted => "its server is trusted",
             Self::UntrustedAndNamed => "its server is not trusted, and a list names it",
             Self::UntrustedWithoutList => {

@@ -1,13 +1,14 @@
-//! Toggles that switch servers on or off for one conversation (TOOL-9).
+//! Toggles that switch servers, tools and prompts on or off for one conversation (TOOL-9).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::config::{ConversationToggles, Location};
+use crate::item::ItemKind;
 use crate::name::ServerName;
 
-/// Whether a server is on in one conversation (TOOL-9).
+/// Whether a server, tool or prompt is on in one conversation (TOOL-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Toggle {
     /// As configured.
@@ -16,18 +17,24 @@ pub enum Toggle {
     Off,
 }
 
-/// The toggles of one conversation. By default no server is switched off; a server that is disabled
-/// in the configuration stays disabled.
+/// The toggles of one conversation. By default nothing is switched off; a server that is disabled in the
+/// configuration stays disabled, and an item of a server that is off is off.
 ///
-/// Stored as `{"servers": {"github": false}}`; toggles from
+/// Stored as `{"servers": {"github": false}, "tools": {"time_now": false}}`; toggles from
 /// [`parse_toggles`](crate::config::parse_toggles) also have locations.
 #[derive(Clone, Debug, Default)]
 pub struct Toggles {
     servers: BTreeMap<ServerName, Toggle>,
+    /// Toggles of items, by kind and exposed name.
+    items: BTreeMap<(ItemKind, Box<str>), Toggle>,
     /// Whether servers without a toggle are off, because unreadable toggles may be theirs.
     has_unreadable: bool,
     places: BTreeMap<ServerName, Location>,
+    item_places: BTreeMap<(ItemKind, Box<str>), Location>,
 }
+
+/// The kinds of items that have toggles, with their keys in the stored form.
+const ITEM_KEYS: [(ItemKind, &str); 2] = [(ItemKind::Tool, "tools"), (ItemKind::Prompt, "prompts")];
 
 impl Toggles {
     /// Switches a server on or off.
@@ -40,6 +47,40 @@ impl Toggles {
     pub fn get(&self, server: &ServerName) -> Toggle {
         let other = if self.has_unreadable { Toggle::Off } else { Toggle::On };
         self.servers.get(server).copied().unwrap_or(other)
+    }
+
+    /// Switches a tool or a prompt on or off, by its exposed name. Other items have no toggles.
+    pub fn set_item(&mut self, kind: ItemKind, exposed: &str, switch: Toggle) {
+        if ITEM_KEYS.iter().any(|(it, _)| *it == kind) {
+            let key = (kind, exposed.into());
+            self.item_places.remove(&key);
+            self.items.insert(key, switch);
+        }
+    }
+
+    /// The toggle of an item, regardless of its server.
+    pub fn get_item(&self, kind: ItemKind, exposed: &str) -> Toggle {
+        // Most conversations switch no item, and the policy asks for each one.
+        if self.items.is_empty() {
+            return Toggle::On;
+        }
+        self.items.get(&(kind, exposed.into())).copied().unwrap_or(Toggle::On)
+    }
+
+    /// The location of the toggle of an item, if it was parsed.
+    pub fn item_location(&self, kind: ItemKind, exposed: &str) -> Option<&Location> {
+        self.item_places.get(&(kind, exposed.into()))
+    }
+
+    /// All explicit toggles of items, with their exposed names.
+    pub fn items(&self) -> impl Iterator<Item = (ItemKind, &str, Toggle)> {
+        self.items.iter().map(|((kind, exposed), switch)| (*kind, &**exposed, *switch))
+    }
+
+    /// Whether everything is on.
+    pub fn is_empty(&self) -> bool {
+        let mut all = self.servers.values().chain(self.items.values());
+        !self.has_unreadable && all.all(|switch| *switch == Toggle::On)
     }
 
     /// The location of a toggle, if it was parsed.
@@ -57,14 +98,27 @@ impl Toggles {
         let switch = |(server, switch): (&ServerName, Toggle)| {
             (server.as_str().to_owned(), Value::from(switch == Toggle::On))
         };
-        json!({ "servers": self.iter().map(switch).collect::<serde_json::Map<_, _>>() })
+        let servers = self.iter().map(switch).collect::<serde_json::Map<_, _>>();
+        let mut stored = json!({ "servers": servers });
+        for (kind, key) in ITEM_KEYS {
+            let items = self.items().filter(|(it, ..)| *it == kind);
+            let items: serde_json::Map<_, _> = items
+                .map(|(_, name, switch)| (name.to_owned(), (switch == Toggle::On).into()))
+                .collect();
+            if !items.is_empty() {
+                stored[key] = items.into();
+            }
+        }
+        stored
     }
 }
 
 impl PartialEq for Toggles {
     /// Ignores locations.
     fn eq(&self, other: &Self) -> bool {
-        self.servers == other.servers && self.has_unreadable == other.has_unreadable
+        self.servers == other.servers
+            && self.items == other.items
+            && self.has_unreadable == other.has_unreadable
     }
 }
 
@@ -79,6 +133,15 @@ impl From<&ConversationToggles> for Toggles {
         for (server, written) in usable {
             switches.set(server, if written.is_on { Toggle::On } else { Toggle::Off });
             switches.places.insert(server.clone(), written.location.clone());
+        }
+        for (kind, written) in
+            [(ItemKind::Tool, &conversation.tools), (ItemKind::Prompt, &conversation.prompts)]
+        {
+            for (exposed, written) in written {
+                let switch = if written.is_on { Toggle::On } else { Toggle::Off };
+                switches.set_item(kind, exposed, switch);
+                switches.item_places.insert((kind, exposed.clone()), written.location.clone());
+            }
         }
         switches
     }
