@@ -34,7 +34,9 @@ pub(crate) fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let streams = runtime.block_on(async { terminal.streams() });
     let said: &Terminal = terminal;
-    let report = |text: &str| said.warn(&escape_control(text));
+    let report = |text: &str| {
+        said.warn(&text.lines().map(escape_control).collect::<Vec<_>>().join("\n"));
+    };
     let relayed = runtime.block_on(relay(streams, &client, report));
     runtime.shutdown_background();
     match relayed {

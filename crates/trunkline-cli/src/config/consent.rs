@@ -278,18 +278,25 @@ pub(crate) fn ask(
 
 /// Reports the servers that are not started because their file is not trusted.
 pub(crate) fn say_held(loaded: &LoadedConfig, terminal: &Terminal) {
+    if let Some(message) = held_message(loaded) {
+        terminal.say(&format!("error: {message}\n"));
+    }
+}
+
+/// Why servers are not started, if their file is not trusted, and how to run them.
+pub(crate) fn held_message(loaded: &LoadedConfig) -> Option<String> {
     let held = loaded.config.servers().filter(|server| server.hold.is_some());
     let names: Vec<_> = held.map(|server| escape_control(server.name.as_str())).collect();
-    let Some((file, reason)) = loaded.consent_holds().filter(|_| !names.is_empty()) else { return };
+    let (file, reason) = loaded.consent_holds().filter(|_| !names.is_empty())?;
     let hold = ConsentHold { file: file.path.clone(), reason: reason.clone() };
     let servers = plural(names.len(), "server");
     let verb = if names.len() == 1 { "is" } else { "are" };
-    terminal.say(&format!(
-        "error: {}: its {servers} ({}) {verb} not started\n  {}\n",
+    Some(format!(
+        "{}: its {servers} ({}) {verb} not started\n  {}",
         escape_control(&hold.to_string()),
         names.join(", "),
         remedy(&hold)
-    ));
+    ))
 }
 
 /// A hint on how to run an untrusted file.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,9 @@ use tokio::sync::OnceCell;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tracing::info;
-use trunkline::config::{Config, FoundBy, Origin, Server, Share, ToolMode, escape_control};
+use trunkline::config::{
+    Config, FoundBy, LoadedConfig, Origin, Server, Share, ToolMode, escape_control,
+};
 use trunkline::connection::Connection;
 use trunkline::host::Host;
 use trunkline::registry::ConnectionPool;
@@ -100,6 +102,8 @@ struct Project {
     host: Host,
     directory: PathBuf,
     problem: ReloadProblem,
+    /// Why a client may miss servers, when the project was opened.
+    notice: Option<String>,
     task: AbortHandle,
 }
 
@@ -117,6 +121,11 @@ pub(crate) struct ProjectLease {
 }
 
 impl ProjectLease {
+    /// Why a client may miss servers, when the project was opened.
+    pub(crate) fn notice(&self) -> Option<&str> {
+        self.slot.project.get()?.notice.as_deref()
+    }
+
     /// Its host, once it has started.
     pub(crate) fn host(&self) -> Option<&Host> {
         self.slot.project.get().map(|project| &project.host)
@@ -346,6 +355,7 @@ fn start_blocking(
         .capabilities(client_capabilities())
         .connection_pool(pool, directory.clone());
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
+    let notice = notice(&loaded, &directory);
     let mut loaded = loaded;
     loaded.config = places.apply(loaded.config);
     let host = runtime.block_on(builder.config(loaded).agents(agents).allow_errors().start())?;
@@ -358,7 +368,16 @@ fn start_blocking(
         }
     };
     let task = runtime.spawn(follow).abort_handle();
-    Ok(Project { host, directory, problem, task })
+    Ok(Project { host, directory, problem, notice, task })
+}
+
+/// Why a client may miss servers.
+fn notice(loaded: &LoadedConfig, directory: &Path) -> Option<String> {
+    consent::held_message(loaded).or_else(|| {
+        let why = report::why_no_server(loaded, "")?;
+        let directory = escape_control(&directory.to_string_lossy());
+        Some(format!("there are no servers in {directory}: {why}"))
+    })
 }
 
 /// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that

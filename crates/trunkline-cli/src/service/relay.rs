@@ -275,6 +275,11 @@ where
     }
 
     fn on_linked(&mut self, link: Link) {
+        if let (Some(notice), false) =
+            (link.welcome.response["notice"].as_str(), self.session.was_lost())
+        {
+            (self.report)(notice);
+        }
         self.link = Some(link);
         self.retry = None;
         for message in self.session.replay().into_iter().rev() {

@@ -292,7 +292,7 @@ async fn serve_client(
     if let Err(unknown) = scope.check(host) {
         return write(writer, &Welcome::refusal(unknown.to_string())).await;
     }
-    write(writer, &Welcome::with(Value::Null)).await?;
+    write(writer, &Welcome::with(json!({ "notice": project.notice() }))).await?;
     let serving = serve_stream(host.clone(), scope, lines.into_reader(), &mut *writer);
     tokio::select! {
         served = serving => return served,

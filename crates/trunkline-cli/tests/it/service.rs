@@ -704,6 +704,27 @@ fn a_supervisor_may_bind_the_socket() {
 }
 
 #[test]
+fn a_host_learns_why_there_are_no_servers() {
+    let machine = Machine::new(&json!({}));
+    let connect = |machine: &Machine| {
+        let mut command = machine.folder.bare_command(&["connect"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        writeln!(process.stdin.take().unwrap(), "{INITIALIZE}").unwrap();
+        machine.folder.ended(process.wait_with_output().unwrap())
+    };
+    let run = connect(&machine);
+    let empty =
+        "warning: there are no servers in [folder]/project: the configuration has no servers";
+    assert!(run.messages.starts_with(empty), "{run}");
+    let file = machine.folder.project().join("trunkline.json");
+    fs::write(file, config("x").to_string()).unwrap();
+    assert_eq!(machine.folder.finish(&mut machine.folder.bare_command(&["down"])).code, 0);
+    let run = connect(&machine);
+    assert!(run.messages.contains("trunkline trust [folder]/project/trunkline.json"), "{run}");
+}
+
+#[test]
 fn messages_of_a_client_that_closes_at_once_are_answered() {
     let machine = Machine::new(&config(&marker()));
     let mut client = machine.client();
