@@ -11,6 +11,7 @@ use crate::bare::BareProcess;
 use crate::host::stdio_server;
 use crate::measure::{Effort, in_turn};
 use crate::program_size::program_path;
+use crate::start::INITIALIZE;
 use crate::table::{Quantity, Row, Table};
 
 /// Servers of each host.
@@ -22,18 +23,7 @@ const HOSTS: usize = 20;
 /// Idle time before memory is measured.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The first messages of a host that lists the tools.
-const LIST: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
-    r#""capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
-    "\n",
-    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-    "\n",
-    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
-    "\n",
-);
-
-/// Part of the last answer to [`LIST`].
+/// Part of the last answer to [`INITIALIZE`].
 const LISTED: &[u8] = br#""id":2,"#;
 
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
@@ -120,7 +110,7 @@ impl Machine {
     /// A host that has the list of tools.
     fn host(&self, words: &[&str]) -> BareProcess {
         let mut process = BareProcess::start(self.command(words));
-        process.write(LIST.as_bytes());
+        process.write(INITIALIZE.as_bytes());
         process.read_until(LISTED);
         process
     }

@@ -29,8 +29,8 @@ const DISCOVER: &str = concat!(
     "\n",
 );
 
-/// First messages to a legacy server.
-const INITIALIZE: &str = concat!(
+/// First messages to a legacy server: they open a session, and list the tools.
+pub(crate) const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
     r#""capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
     "\n",
