@@ -6,5 +6,6 @@ pub(crate) mod resolve;
 pub(crate) mod resource_links;
 pub(crate) mod unmatched;
 pub(crate) mod listing;
+pub(crate) mod server_status;
 pub(crate) mod listed_tools;
 pub(crate) mod run_call;

@@ -7,6 +7,7 @@ pub(crate) mod lock;
 pub(crate) mod dial;
 pub(crate) mod start;
 pub(crate) mod client_session;
+pub(crate) mod line_queue;
 pub(crate) mod relay;
 pub(crate) mod projects;
 pub(crate) mod run;

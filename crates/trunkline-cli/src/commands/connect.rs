@@ -9,8 +9,9 @@ use trunkline::config::{CHAIN_VARIABLE, ToolMode, escape_control};
 use crate::arguments::ConnectArguments;
 use crate::environment::ProcessEnv;
 use crate::output::exit::Outcome;
+use crate::output::stdio::is_disconnect;
 use crate::output::terminal::Terminal;
-use crate::service::dial::{Link, ask, dial, is_gone};
+use crate::service::dial::{Link, ask, dial};
 use crate::service::hello::{ClientEnvironment, Wants};
 use crate::service::relay::{DialFuture, DialMode, ProbeFuture, ServiceAccess, relay};
 use crate::service::runtime_dir::{RuntimeDir, shown};
@@ -41,7 +42,7 @@ pub(crate) fn run(
     runtime.shutdown_background();
     match relayed {
         // A disconnected client is not a failure.
-        Err(error) if is_gone(&error) => Ok(Outcome::Good),
+        Err(error) if is_disconnect(&error) => Ok(Outcome::Good),
         relayed => relayed.map(|()| Outcome::Good).context("standard input or output failed"),
     }
 }

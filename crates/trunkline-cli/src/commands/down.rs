@@ -37,7 +37,7 @@ pub(crate) fn stop(environment: &ProcessEnv, restarts: bool) -> Result<Option<Se
     let asked = runtime()?.block_on(dial::ask(&folder, Wants::Stop { restarts }));
     // It holds the lock until its servers have ended, also if it cannot be reached.
     let Some(service) = lock::running(&folder)? else {
-        return Ok(asked.ok().flatten().map(|(welcome, _)| welcome.service));
+        return Ok(asked.ok().flatten().map(|welcome| welcome.service));
     };
     let is_ending = matches!(asked, Ok(Some(_)));
     if !is_ending || !lock::wait_until_ended(&folder, &service)? {

@@ -91,10 +91,11 @@ fn server_stderr(
 ) -> Result<Outcome> {
     let folder = RuntimeDir::of(environment)?;
     let wants = Wants::Stderr { server: server.to_owned() };
-    let Some((_, lines)) = runtime()?.block_on(dial::ask(&folder, wants))? else {
+    let Some(welcome) = runtime()?.block_on(dial::ask(&folder, wants))? else {
         let failure = Failure::new(FailureKind::Unavailable, NOT_RUNNING.to_owned());
         return Err(failure.with_hint("`trunkline up` starts it").into());
     };
+    let lines = &welcome.response;
     let lines: Vec<_> = lines.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let shown = &lines[lines.len().saturating_sub(count)..];
     terminal.print(

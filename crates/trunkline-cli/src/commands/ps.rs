@@ -17,6 +17,9 @@ use crate::service::runtime_dir::RuntimeDir;
 use crate::service::{dial, lock};
 use crate::settings::Settings;
 
+/// Lines of standard error of a server that failed; `trunkline logs SERVER` has more.
+const MAX_LINES: usize = 3;
+
 pub(crate) fn run(
     settings: &Settings,
     environment: &ProcessEnv,
@@ -32,7 +35,8 @@ pub(crate) fn run(
     }
     if settings.format != Format::Text {
         let value = match running {
-            Some((welcome, mut status)) => {
+            Some(welcome) => {
+                let mut status = welcome.response;
                 status["service"] = json!(welcome.service);
                 status
             }
@@ -42,7 +46,7 @@ pub(crate) fn run(
         return Ok(Outcome::Good);
     }
     terminal.print(&match running {
-        Some((welcome, status)) => as_text(&welcome.service, &status),
+        Some(welcome) => as_text(&welcome.service, &welcome.response),
         None => {
             "No service is running; `trunkline up` or a host with `trunkline connect` starts it.\n"
                 .to_owned()
@@ -74,20 +78,36 @@ fn project_text(project: &Value) -> String {
             let _ = writeln!(text, "  ! {}", escape_control(line));
         }
     }
-    for server in project["servers"].as_array().into_iter().flatten() {
-        let process = server["process"].as_u64().map(|id| format!("  process {id}"));
-        let _ = writeln!(
-            text,
-            "  {:<20} {:<9} {:<11} {:>4} tools{}",
-            shown(&server["name"]),
-            shown(&server["state"]),
-            shown(&server["share"]),
-            server["tools"],
-            process.unwrap_or_default(),
-        );
-        if let Some(error) = server["error"].as_str().filter(|_| server["state"] != "ready") {
-            let _ = writeln!(text, "    {}", escape_control(error));
-        }
+    let servers = project["servers"].as_array().map_or(&[][..], Vec::as_slice);
+    let header = ["server", "state", "share", "tools", "pid"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(header).chain(servers.iter().map(row)).collect();
+    for line in report::table(&rows).lines().filter(|_| !servers.is_empty()) {
+        let _ = writeln!(text, "  {line}");
+    }
+    servers.iter().for_each(|server| text += &trouble(server));
+    text
+}
+
+fn row(server: &Value) -> [String; 5] {
+    let number = |key: &str| server[key].as_u64().map_or("-".to_owned(), |it| it.to_string());
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let [name, state, share] = ["name", "state", "share"].map(|key| or_dash(shown(&server[key])));
+    [name, state, share, number("tools"), number("pid")]
+}
+
+/// Why a server does not run, what it wrote last, and what to do.
+fn trouble(server: &Value) -> String {
+    let mut text = String::new();
+    let Some(error) = server["error"].as_str().filter(|_| server["state"] != "ready") else {
+        return text;
+    };
+    let _ = writeln!(text, "\n  {}", escape_control(error));
+    let lines: Vec<_> = server["stderr"].as_array().into_iter().flatten().collect();
+    for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
+        let _ = writeln!(text, "    it said: {}", shown(line));
+    }
+    if let Some(hint) = server["hint"].as_str() {
+        let _ = writeln!(text, "    {}", escape_control(hint));
     }
     text
 }

@@ -1,6 +1,6 @@
 //! `trunkline serve`: serves all servers as one MCP server, over HTTP or stdio.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::gateway::tokens::TokenFile;
 use crate::host::command_host::{self, CommandHost};
 use crate::output::exit::Outcome;
 use crate::output::report::{self, NOTHING_FOUND, plural};
+use crate::output::stdio::is_disconnect;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
 
@@ -125,11 +126,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Whether the client has disconnected: pipes and sockets report it differently.
-fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
-}
-
 /// Reports that connections cannot be accepted any more, or that they can again.
 fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
@@ -179,7 +175,7 @@ impl ServeCommand<'_> {
         };
         match served {
             // A disconnected client is not a failure.
-            Err(error) if is_gone(&error) => Ok(Outcome::Good),
+            Err(error) if is_disconnect(&error) => Ok(Outcome::Good),
             served => served.map(|()| Outcome::Good).context("standard input or output failed"),
         }
     }

@@ -18,26 +18,16 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, StatusArguments};
 use crate::environment::ProcessEnv;
-use crate::gateway::health::restarts;
 use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::host::listing::{ListCommand, hidden_json};
+use crate::host::server_status::{
+    UnstartedServer, restarts, status_json, transport, troubles, unstarted,
+};
 use crate::host::unmatched::UnmatchedNames;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-
-/// The error of a server whose entry is invalid.
-const BROKEN: &str = "its entry has errors";
-
-/// The state of a server whose file is not trusted, and the reason why it is not started.
-const NOT_TRUSTED: &str = "not-trusted";
-const HELD: &str = "its configuration file is not trusted yet";
-
-/// The state of a server that is disabled in the configuration, and the reason why it is not
-/// started.
-const DISABLED: &str = "disabled";
-const SWITCHED_OFF: &str = "switched off in the configuration";
 
 pub(crate) fn run(
     arguments: &StatusArguments,
@@ -85,7 +75,7 @@ fn say_hidden(hosted: &CommandHost, settings: &Settings, terminal: &Terminal) ->
 /// Starts every server and shows every change, until the user interrupts it.
 async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) -> Result<Outcome> {
     let connections = hosted.host.servers().connections();
-    let unstarted = unstarted(hosted);
+    let unstarted = unstarted(&hosted.loaded.config);
     if connections.is_empty() && unstarted.is_empty() {
         terminal.print(report::no_servers(&hosted.loaded))?;
         return Ok(Outcome::Good);
@@ -94,8 +84,8 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
     if format != Format::Text || terminal.size().is_none() || connections.is_empty() {
         for server in &unstarted {
             let text = match format {
-                Format::Text => server.line(),
-                Format::Json | Format::Raw => format!("{}\n", server.as_json(hosted)),
+                Format::Text => unstarted_line(server),
+                Format::Json | Format::Raw => format!("{}\n", server.as_json()),
             };
             if !terminal.print_on(&text)? {
                 return Ok(Outcome::Good);
@@ -186,7 +176,7 @@ fn line(change: &StatusChange) -> String {
 
 pub(super) fn as_text(hosted: &CommandHost) -> String {
     let connections = hosted.host.servers().connections();
-    let unstarted = unstarted(hosted);
+    let unstarted = unstarted(&hosted.loaded.config);
     if connections.is_empty() && unstarted.is_empty() {
         return report::no_servers(&hosted.loaded).to_owned();
     }
@@ -194,7 +184,7 @@ pub(super) fn as_text(hosted: &CommandHost) -> String {
     let statuses: Vec<_> =
         connections.iter().map(|connection| (connection.server(), connection.status())).collect();
     let rows = statuses.iter().map(|(server, status)| row(server, status));
-    let rows = rows.chain(unstarted.iter().map(UnstartedServer::row));
+    let rows = rows.chain(unstarted.iter().map(unstarted_row));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let mut text = report::table(&rows);
     for (server, status) in &statuses {
@@ -203,28 +193,18 @@ pub(super) fn as_text(hosted: &CommandHost) -> String {
     text
 }
 
-/// Appends the errors of a server, shown below the table.
-fn troubles(text: &mut String, server: &Server, status: &Status) {
-    if let Some(error) = &status.last_error {
-        let _ = writeln!(text, "\n{}", escape_control(&error.to_string()));
-        if let Some(hint) = error.hint() {
-            let _ = writeln!(text, "  {}", escape_control(hint));
-        }
-        if let Some(restarts) = restarts(status) {
-            let _ = writeln!(text, "  {restarts}");
-        }
-    }
-    let name = escape_control(server.name.as_str());
-    for tool in &status.set_aside {
-        let tool_name = tool.name.as_deref().unwrap_or("without a name");
-        let (kind, reason) = (tool.kind.as_str(), &tool.reason);
-        let tool_name = escape_control(tool_name);
-        let _ = writeln!(text, "\nserver `{name}`: the {kind} {tool_name} is not used: {reason}");
-    }
-    if let Some(reason) = &status.not_remembered {
-        let _ = writeln!(text, "\nserver `{name}`: its tools cannot be remembered: {reason}");
-        let _ = writeln!(text, "  TRUNKLINE_CACHE names the folder, or is `off`");
-    }
+fn unstarted_row(server: &UnstartedServer<'_>) -> [String; 7] {
+    let mut row = std::array::from_fn(|_| "-".to_owned());
+    row[0] = escape_control(server.name.as_str());
+    row[1] = server.state.to_owned();
+    row[2] = server.transport.unwrap_or("-").to_owned();
+    row[6] = server.reason.to_owned();
+    row
+}
+
+/// On one line, for a file or a pipe.
+fn unstarted_line(server: &UnstartedServer<'_>) -> String {
+    format!("{}  {}  {}\n", escape_control(server.name.as_str()), server.state, server.reason)
 }
 
 fn row(server: &Server, status: &Status) -> [String; 7] {
@@ -239,73 +219,6 @@ fn row(server: &Server, status: &Status) -> [String; 7] {
         or_dash(status.process_id.map(|id| id.to_string())),
         or_dash(status.server_info.as_ref().filter(|_| is_ready).map(described)),
     ]
-}
-
-/// A server that is never started, with the reason (CON-11).
-struct UnstartedServer<'h> {
-    name: &'h ServerName,
-    state: &'static str,
-    reason: &'static str,
-    /// The transport; unknown if the entry has errors.
-    transport: Option<&'static str>,
-}
-
-/// The servers with invalid entries, then those of untrusted files, then the disabled ones.
-fn unstarted(hosted: &CommandHost) -> Vec<UnstartedServer<'_>> {
-    let config = &hosted.loaded.config;
-    let broken = config.broken().iter().map(|name| UnstartedServer {
-        name,
-        state: State::Failed.as_str(),
-        reason: BROKEN,
-        transport: None,
-    });
-    let held = config.servers().filter(|server| server.hold.is_some());
-    let disabled = config.servers().filter(|server| !server.enabled && server.hold.is_none());
-    broken
-        .chain(held.map(|server| UnstartedServer::of(server, NOT_TRUSTED, HELD)))
-        .chain(disabled.map(|server| UnstartedServer::of(server, DISABLED, SWITCHED_OFF)))
-        .collect()
-}
-
-impl<'h> UnstartedServer<'h> {
-    fn of(server: &'h Server, state: &'static str, reason: &'static str) -> Self {
-        Self { name: &server.name, state, reason, transport: Some(server.transport_word()) }
-    }
-
-    fn row(&self) -> [String; 7] {
-        let mut row = std::array::from_fn(|_| "-".to_owned());
-        row[0] = escape_control(self.name.as_str());
-        row[1] = self.state.to_owned();
-        row[2] = self.transport.unwrap_or("-").to_owned();
-        row[6] = self.reason.to_owned();
-        row
-    }
-
-    /// On one line, for a file or a pipe.
-    fn line(&self) -> String {
-        format!("{}  {}  {}\n", escape_control(self.name.as_str()), self.state, self.reason)
-    }
-
-    fn as_json(&self, hosted: &CommandHost) -> Value {
-        let (error, hint) = match self.state {
-            DISABLED => (Value::Null, Value::Null),
-            NOT_TRUSTED => {
-                let failure = hosted.held(self.name.as_str()).map(|failure| failure.as_json());
-                let failure = failure.unwrap_or_default();
-                (failure["message"].clone(), failure["hint"].clone())
-            }
-            _ => (self.reason.into(), Value::Null),
-        };
-        json!({
-            "name": self.name.as_str(), "state": self.state, "transport": self.transport,
-            "error": error, "hint": hint,
-        })
-    }
-}
-
-/// The transport in use, or else the configured one.
-fn transport(server: &Server, status: &Status) -> &'static str {
-    status.transport.unwrap_or_else(|| server.transport_word())
 }
 
 /// Name and version from `serverInfo`.
@@ -324,8 +237,8 @@ pub(super) fn as_json(hosted: &CommandHost) -> Value {
         json["hidden"] = hidden_of(&it.server().name, view.as_ref());
         json
     });
-    let unstarted = unstarted(hosted);
-    let unstarted = unstarted.iter().map(|server| server.as_json(hosted));
+    let unstarted = unstarted(&hosted.loaded.config);
+    let unstarted = unstarted.iter().map(UnstartedServer::as_json);
     json!({ "servers": server.chain(unstarted).collect::<Vec<_>>() })
 }
 
@@ -343,33 +256,4 @@ fn change_json(hosted: &CommandHost, change: &StatusChange) -> Option<Value> {
         Some(status) => Some(status_json(hosted.loaded.config.server(name)?, status)),
         None => Some(json!({ "name": name, "state": "removed" })),
     }
-}
-
-fn status_json(server: &Server, status: &Status) -> Value {
-    let error = status.last_error.as_ref();
-    let next_attempt =
-        status.next_attempt.map(|at| at.saturating_duration_since(std::time::Instant::now()));
-    json!({
-        "name": server.name.as_str(),
-        "state": status.name(),
-        "transport": transport(server, status),
-        "protocol": status.protocol,
-        "serverInfo": status.server_info.as_ref().map(Raw::to_value),
-        "capabilities": status.capabilities.as_ref().map(Raw::to_value),
-        "tools": status.tools,
-        "setAside": status.set_aside.iter().map(|tool| json!({
-            "kind": tool.kind.as_str(), "name": tool.name, "reason": tool.reason,
-        })).collect::<Vec<_>>(),
-        "error": error.map(ToString::to_string),
-        "hint": error.and_then(|error| error.hint()),
-        "nextAttemptMs": next_attempt.map(|wait| wait.as_millis()),
-        "restarts": status.restarts,
-        "notRemembered": status.not_remembered,
-        "stderr": status.stderr,
-        "pid": status.process_id,
-        "uptimeMs": status.uptime().map(|uptime| uptime.as_millis()),
-        "calls": status.calls,
-        "failures": status.failures,
-        "noise": status.noise,
-    })
 }

@@ -84,7 +84,7 @@ fn start_in_background(
     let runtime = runtime()?;
     let running = runtime.block_on(dial::ask(&folder, Wants::Status))?;
     let has_run = running.is_some();
-    let (welcome, _) = match running {
+    let welcome = match running {
         Some(running) => running,
         None => {
             start::start(&folder, environment)?;
@@ -125,7 +125,7 @@ pub(crate) fn start_again(environment: &ProcessEnv) -> Result<ServiceInfo> {
     let folder = RuntimeDir::of(environment)?;
     start::start(&folder, environment)?;
     match runtime()?.block_on(dial::ask(&folder, Wants::Status))? {
-        Some((welcome, _)) => Ok(welcome.service),
+        Some(welcome) => Ok(welcome.service),
         None => bail!("the service has ended at once; `trunkline logs` says why"),
     }
 }

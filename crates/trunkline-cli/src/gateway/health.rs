@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::time::Instant;
 
 use trunkline::config::{Server, Transport, escape_control};
 use trunkline::connection::{State, Status};
@@ -10,8 +9,8 @@ use trunkline::host::{DedicatedServerFailure, Host};
 use trunkline::name::ServerName;
 
 use crate::host::command_host;
+use crate::host::server_status::restarts;
 use crate::host::unmatched::UnmatchedNames;
-use crate::output::report;
 use crate::output::terminal::Terminal;
 
 /// Lines of a server's stderr that are shown; `trunkline status --format json` has more.
@@ -133,21 +132,10 @@ fn fate(server: &Server) -> &'static str {
     }
 }
 
-/// Describes the next restart of a server, or that there is none any more.
-pub(crate) fn restarts(status: &Status) -> Option<String> {
-    let Some(next_attempt) = status.next_attempt else {
-        let count = report::plural(status.restarts as usize, "time");
-        let is_over = status.state == State::Failed && status.restarts > 0;
-        return is_over.then(|| format!("it was started again {count}, and is not any more"));
-    };
-    let wait = next_attempt.saturating_duration_since(Instant::now());
-    let is_process = matches!(status.transport, None | Some("stdio"));
-    let what = if is_process { "started" } else { "tried" };
-    Some(format!("it is {what} again in {:.1} s (attempt {})", wait.as_secs_f32(), status.restarts))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use trunkline::config;
     use trunkline::error::{Error, ErrorKind};
 

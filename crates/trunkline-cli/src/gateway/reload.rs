@@ -43,14 +43,49 @@ pub(crate) struct ConfigReloader {
     unread: Vec<PathBuf>,
     /// Applied to every configuration before it is used.
     prepare: Option<PrepareConfig>,
-    problem: ReloadProblem,
+    status: ReloadStatus,
 }
 
 /// Changes a configuration before it is used.
 pub(crate) type PrepareConfig = Box<dyn Fn(Config) -> Config + Send + Sync>;
 
-/// Why the files have not replaced the configuration in use.
-pub(crate) type ReloadProblem = Arc<Mutex<Option<String>>>;
+/// The state of the files, for those who ask later. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct ReloadStatus {
+    shared: Arc<Mutex<ReloadMessages>>,
+}
+
+/// Messages about the files that were loaded last.
+#[derive(Clone, Default)]
+pub(crate) struct ReloadMessages {
+    /// Mistakes in them, and whether they have not replaced the configuration in use.
+    pub(crate) problem: Option<String>,
+    /// Why there are no servers, or why they are not started.
+    pub(crate) notice: Option<String>,
+}
+
+impl ReloadStatus {
+    pub(crate) fn messages(&self) -> ReloadMessages {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_problem(&self, problem: Option<String>) {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).problem = problem;
+    }
+
+    /// Records a configuration that is used from now on.
+    pub(crate) fn on_loaded(&self, loaded: &LoadedConfig, directory: &Path, problems: String) {
+        let no_server = || {
+            let why = report::why_no_server(loaded, "")?;
+            let directory = escape_control(&directory.to_string_lossy());
+            Some(format!("there are no servers in {directory}: {why}"))
+        };
+        let notice = consent::held_message(loaded).or_else(no_server);
+        let problem = loaded.has_errors(false).then_some(problems);
+        let messages = ReloadMessages { problem, notice };
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = messages;
+    }
+}
 
 /// The origin of the configuration in use.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,19 +144,10 @@ impl ConfigReloader {
         let options = settings.load_options(environment, None);
         let (seen, loaded) = wait(loading_of(environment, &options)).context(UNANSWERED)?;
         let (in_use, tokens, unread) = (ActiveFile::of(&loaded.0), None, Vec::new());
-        let (prepare, problem) = (None, ReloadProblem::default());
+        let (prepare, status) = (None, ReloadStatus::default());
         let (verbosity, environment) = (settings.verbosity, environment.clone());
-        let following = Self {
-            verbosity,
-            environment,
-            options,
-            seen,
-            in_use,
-            tokens,
-            unread,
-            prepare,
-            problem,
-        };
+        let following =
+            Self { verbosity, environment, options, seen, in_use, tokens, unread, prepare, status };
         Ok((following, loaded))
     }
 
@@ -131,14 +157,10 @@ impl ConfigReloader {
         Self { prepare: Some(prepare), ..self }
     }
 
-    /// Records here why the files have not replaced the configuration in use.
+    /// Records the state of the files here.
     #[cfg(unix)]
-    pub(crate) fn reporting_to(self, problem: ReloadProblem) -> Self {
-        Self { problem, ..self }
-    }
-
-    fn set_problem(&self, problem: Option<String>) {
-        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    pub(crate) fn reporting_to(self, status: ReloadStatus) -> Self {
+        Self { status, ..self }
     }
 
     /// Reads the tokens for serving, and watches their file too.
@@ -197,7 +219,7 @@ impl ConfigReloader {
         if let Some(refusal) = self.refusal(&loaded, is_revoked) {
             terminal.say(&format!("{}{files} changed: {}\n", refusal.prefix, refusal.message));
             let message = format!("{files} changed: {}\n{problems}", refusal.message);
-            self.set_problem(Some(message));
+            self.status.set_problem(Some(message));
             return;
         }
         // A revoked file ends, even if its replacement has errors.
@@ -208,11 +230,11 @@ impl ConfigReloader {
         if let Err(error) = host.chain().check(&loaded.config) {
             let kept = "what was loaded before stays in use";
             terminal.say(&format!("error: {files} changed: {error}; {kept}\n  {}\n", error.hint()));
-            self.set_problem(Some(format!("{files} changed: {error}; {kept}")));
+            self.status.set_problem(Some(format!("{files} changed: {error}; {kept}")));
             return;
         }
         self.in_use = ActiveFile::of(&loaded);
-        self.set_problem(loaded.has_errors(false).then_some(problems));
+        self.status.on_loaded(&loaded, &self.options.working_directory, problems);
         let reloaded = host.reload(self.prepared(loaded.config), agents).await;
         terminal.tell(&format!("{files} changed: {}\n", described(&reloaded)));
         // A token file that cannot be read now is reported when its own change is applied.

@@ -5,7 +5,14 @@
 //! other processes with the same stream must not notice: pipes are opened again, and sockets are
 //! set back to blocking at the end.
 
+use std::io;
+
 use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Whether the other side has disconnected: pipes and sockets report it differently.
+pub(crate) fn is_disconnect(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
 
 /// The stream from a client.
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;

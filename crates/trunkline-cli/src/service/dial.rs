@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -14,6 +13,7 @@ use trunkline_gateway::{InputLine, LineReader};
 
 use super::hello::{BUILD, Hello, PROTOCOL, Wants, Welcome};
 use super::runtime_dir::{RuntimeDir, shown};
+use crate::output::stdio::is_disconnect;
 
 /// How long the service may take to respond: it loads the configuration of the client, from files that may
 /// be on a slow disk.
@@ -55,7 +55,7 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
     let answer = match answer {
         // It ended meanwhile.
         Ok(None) => return Ok(None),
-        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) if is_disconnect(&error) => return Ok(None),
         answer => answer.context("the connection to the service failed")?,
     };
     let Some(InputLine::Message(answer)) = answer else { bail!("the service sent too much") };
@@ -69,12 +69,8 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
 }
 
 /// Asks a running service for something; `None` if none runs.
-pub(crate) async fn ask(folder: &RuntimeDir, wants: Wants) -> Result<Option<(Welcome, Value)>> {
-    let link = dial(folder, wants).await?;
-    Ok(link.map(|Link { mut welcome, .. }| {
-        let response = welcome.response.take();
-        (welcome, response)
-    }))
+pub(crate) async fn ask(folder: &RuntimeDir, wants: Wants) -> Result<Option<Welcome>> {
+    Ok(dial(folder, wants).await?.map(|link| link.welcome))
 }
 
 /// A value as one line.
@@ -86,8 +82,4 @@ pub(crate) fn line(value: &impl serde::Serialize) -> io::Result<Bytes> {
 
 fn is_nothing_there(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
-}
-
-pub(crate) fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }

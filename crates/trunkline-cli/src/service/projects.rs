@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,10 +13,7 @@ use tokio::sync::OnceCell;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tracing::info;
-use trunkline::config::{
-    Config, FoundBy, LoadedConfig, Origin, Server, Share, ToolMode, escape_control,
-};
-use trunkline::connection::Connection;
+use trunkline::config::{Config, FoundBy, Origin, Server, Share, ToolMode, escape_control};
 use trunkline::host::Host;
 use trunkline::registry::ConnectionPool;
 use trunkline_gateway::client_capabilities;
@@ -28,8 +25,9 @@ use crate::config::logins::{Browser, oauth};
 use crate::config::secrets;
 use crate::environment::ProcessEnv;
 use crate::gateway::health::report_on;
-use crate::gateway::reload::{ConfigReloader, ReloadProblem};
+use crate::gateway::reload::{ConfigReloader, ReloadStatus};
 use crate::host::command_host;
+use crate::host::server_status::{UnstartedServer, status_json, unstarted};
 use crate::output::exit::Failure;
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -101,9 +99,7 @@ struct UseCount {
 struct Project {
     host: Host,
     directory: PathBuf,
-    problem: ReloadProblem,
-    /// Why a client may miss servers, when the project was opened.
-    notice: Option<String>,
+    files: ReloadStatus,
     task: AbortHandle,
 }
 
@@ -121,9 +117,9 @@ pub(crate) struct ProjectLease {
 }
 
 impl ProjectLease {
-    /// Why a client may miss servers, when the project was opened.
-    pub(crate) fn notice(&self) -> Option<&str> {
-        self.slot.project.get()?.notice.as_deref()
+    /// Why a client may miss servers.
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.slot.project.get()?.files.messages().notice
     }
 
     /// Its host, once it has started.
@@ -206,7 +202,7 @@ impl Projects {
         close(open.into_values()).await;
     }
 
-    /// Stops a server of all projects; the next use starts it again. Returns whether there is one.
+    /// Restarts a server in all projects. Returns whether there is one.
     pub(crate) async fn restart(&self, server: &str) -> bool {
         let hosts: Vec<_> =
             self.hosts().into_iter().filter(|it| it.servers().get(server).is_some()).collect();
@@ -225,13 +221,7 @@ impl Projects {
         let mut found =
             connections.iter().filter(|it| it.server().name.as_str() == server).peekable();
         found.peek()?;
-        Some(
-            found
-                .flat_map(|it| {
-                    it.status().stderr.iter().map(ToString::to_string).collect::<Vec<_>>()
-                })
-                .collect(),
-        )
+        Some(found.flat_map(|connection| connection.status().stderr).collect())
     }
 
     fn hosts(&self) -> Vec<Host> {
@@ -245,15 +235,11 @@ impl Projects {
         let open = self.projects();
         let projects = open.projects.values().filter_map(|slot| {
             let project = slot.project.get()?;
-            let connections = project.host.servers().connections();
-            let servers = connections.iter().map(|it| server_status(it));
-            let config = project.host.config();
-            let others = config.servers().filter_map(unstarted);
             Some(json!({
                 "directory": project.directory,
                 "clients": slot.count().clients,
-                "problem": *project.problem.lock().unwrap_or_else(PoisonError::into_inner),
-                "servers": servers.chain(others).collect::<Vec<_>>(),
+                "problem": project.files.messages().problem,
+                "servers": server_statuses(&project.host),
             }))
         });
         let processes = self.shared.pool.connections().len();
@@ -265,28 +251,19 @@ impl Projects {
     }
 }
 
-fn server_status(connection: &Connection) -> Value {
-    let (server, status) = (connection.server(), connection.status());
-    json!({
-        "name": server.name.as_str(),
-        "state": status.state.as_str(),
-        "share": server.behaviour.share.as_str(),
-        "process": status.process_id,
-        "error": status.last_error.as_ref().map(|error| error.message_with_login()),
-        "tools": status.tools,
-    })
-}
-
-/// A server that is not started, and why.
-fn unstarted(server: &Server) -> Option<Value> {
-    let (state, error) = match &server.hold {
-        Some(hold) => ("not-trusted", Some(format!("{hold}; {}", consent::remedy(hold)))),
-        None if !server.enabled => ("disabled", None),
-        None => return None,
+/// The status of the servers of a project, with the way each is shared.
+fn server_statuses(host: &Host) -> Vec<Value> {
+    let config = host.config();
+    let connections = host.servers().connections();
+    let started = connections.iter().map(|it| status_json(it.server(), &it.status()));
+    let others = unstarted(&config);
+    let others = others.iter().map(UnstartedServer::as_json);
+    let with_share = |mut status: Value| {
+        let server = status["name"].as_str().and_then(|name| config.server(name));
+        status["share"] = json!(server.map(|server| server.behaviour.share.as_str()));
+        status
     };
-    let share = server.behaviour.share.as_str();
-    let name = server.name.as_str();
-    Some(json!({ "name": name, "state": state, "share": share, "error": error, "tools": 0 }))
+    started.chain(others).map(with_share).collect()
 }
 
 async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
@@ -336,26 +313,23 @@ fn start_blocking(
     let terminal = Terminal::new(settings);
     let places = ProgramDirectories::of(environment, directory.clone());
     let (reloader, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
-    let problem = ReloadProblem::default();
+    let files = ReloadStatus::default();
     let prepare = places.clone();
     let reloader = reloader
         .preparing(Box::new(move |config| prepare.apply(config)))
-        .reporting_to(Arc::clone(&problem));
+        .reporting_to(files.clone());
     let messages = report::problems(&loaded, Verbosity::Normal, terminal.message_style());
     terminal.say(&messages);
     if settings.config.is_some() && loaded.config.servers().len() == 0 && loaded.has_errors(false) {
         bail!("no server of the configuration can be used:\n{messages}");
     }
     consent::say_held(&loaded, &terminal);
-    if loaded.has_errors(false) {
-        *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
-    }
+    files.on_loaded(&loaded, &directory, messages);
     let builder = command_host::with_cache(settings, environment)
         .oauth(oauth(settings, environment, Browser::Local))
         .capabilities(client_capabilities())
         .connection_pool(pool, directory.clone());
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
-    let notice = notice(&loaded, &directory);
     let mut loaded = loaded;
     loaded.config = places.apply(loaded.config);
     let host = runtime.block_on(builder.config(loaded).agents(agents).allow_errors().start())?;
@@ -368,16 +342,7 @@ fn start_blocking(
         }
     };
     let task = runtime.spawn(follow).abort_handle();
-    Ok(Project { host, directory, problem, notice, task })
-}
-
-/// Why a client may miss servers.
-fn notice(loaded: &LoadedConfig, directory: &Path) -> Option<String> {
-    consent::held_message(loaded).or_else(|| {
-        let why = report::why_no_server(loaded, "")?;
-        let directory = escape_control(&directory.to_string_lossy());
-        Some(format!("there are no servers in {directory}: {why}"))
-    })
+    Ok(Project { host, directory, files, task })
 }
 
 /// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that

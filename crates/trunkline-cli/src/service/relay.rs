@@ -1,7 +1,6 @@
 //! Relays messages between a client and the service. The connection to the service is made again when it is
 //! lost; the client does not notice, except for errors to requests that were in flight.
 
-use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +15,7 @@ use trunkline_gateway::{InputLine, Limits, LineReader};
 use super::client_session::{ClientSession, too_long_response, unsent_response};
 use super::dial::Link;
 use super::hello::{EndReason, Goodbye};
+use super::line_queue::LineQueue;
 
 /// Bytes that wait for one side before the other is read on.
 const MAX_WAITING: usize = 4 * 1024 * 1024;
@@ -167,8 +167,8 @@ where
 
     /// The next event. Each branch can be dropped without loss.
     async fn next(&mut self) -> io::Result<Event> {
-        let may_read = self.to_service.len < MAX_WAITING;
-        let may_receive = self.to_client.len < MAX_WAITING;
+        let may_read = self.to_service.len() < MAX_WAITING;
+        let may_receive = self.to_client.len() < MAX_WAITING;
         let can_write = self.link.as_ref().is_some_and(|link| !link.is_write_closed);
         let (link_lines, link_writer) = match &mut self.link {
             Some(link) => (Some(&mut link.lines), Some(&mut link.writer)),
@@ -381,101 +381,4 @@ async fn wait_for(retry: Option<Retry>) {
         Some(retry) => sleep_until(retry.at).await,
         None => pending().await,
     }
-}
-
-/// Lines that wait to be written. The first one may be written in part.
-#[derive(Default)]
-struct LineQueue {
-    lines: VecDeque<QueuedLine>,
-    /// Bytes that wait.
-    len: usize,
-    /// The rest of the line that is being written.
-    started: Option<Bytes>,
-}
-
-struct QueuedLine {
-    line: Bytes,
-    /// Whether it is known as sent before it is written.
-    is_recorded: bool,
-}
-
-impl LineQueue {
-    fn push(&mut self, line: Bytes) {
-        self.len += line.len();
-        self.lines.push_back(QueuedLine { line, is_recorded: false });
-    }
-
-    fn extend(&mut self, line: Option<Bytes>) {
-        line.into_iter().for_each(|line| self.push(line));
-    }
-
-    /// Puts a line before all others that were not started, without recording it.
-    fn push_recorded(&mut self, line: Bytes) {
-        self.len += line.len();
-        self.lines.push_front(QueuedLine { line, is_recorded: true });
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.started.is_none()
-    }
-
-    fn has_started(&self) -> bool {
-        self.started.is_some()
-    }
-
-    /// Starts the next line, unless one is being written. `record` may change or drop it.
-    fn start(&mut self, mut record: impl FnMut(&Bytes) -> Option<Bytes>) {
-        while self.started.is_none()
-            && let Some(QueuedLine { line, is_recorded }) = self.lines.pop_front()
-        {
-            self.len -= line.len();
-            let line = if is_recorded { Some(line) } else { record(&line) };
-            self.started = line.as_ref().map(with_line_break);
-        }
-    }
-
-    /// Drops the line that was written in part.
-    fn forget_started(&mut self) {
-        self.started = None;
-        // Those of a session that is opened again are made anew.
-        let (kept, dropped): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.lines).into_iter().partition(|it| !it.is_recorded);
-        self.len -= dropped.iter().map(|it| it.line.len()).sum::<usize>();
-        self.lines = kept;
-    }
-
-    fn drain(&mut self) -> Vec<Bytes> {
-        self.len = 0;
-        self.lines.drain(..).map(|it| it.line).collect()
-    }
-
-    /// Writes a part of the line that was started. Can be dropped without loss.
-    async fn write_to<W: AsyncWrite + Unpin>(&mut self, writer: Option<&mut W>) -> io::Result<()> {
-        let Some(writer) = writer else { return pending().await };
-        let Some(rest) = &mut self.started else { return Ok(()) };
-        let count = writer.write(rest).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        let _ = rest.split_to(count);
-        if rest.is_empty() {
-            self.started = None;
-        }
-        Ok(())
-    }
-
-    async fn write_all_to<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
-        while !self.is_empty() {
-            self.start(|line| Some(line.clone()));
-            self.write_to(Some(writer)).await?;
-        }
-        writer.flush().await
-    }
-}
-
-fn with_line_break(line: &Bytes) -> Bytes {
-    let mut text = Vec::with_capacity(line.len() + 1);
-    text.extend_from_slice(line);
-    text.push(b'\n');
-    text.into()
 }

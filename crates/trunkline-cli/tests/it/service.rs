@@ -569,7 +569,7 @@ fn one_server_can_be_restarted() {
     let machine = Machine::new(&config(&marker));
     let mut client = machine.session();
     client.shout("a");
-    let process = |machine: &Machine| machine.ps()["projects"][0]["servers"][0]["process"].clone();
+    let process = |machine: &Machine| machine.ps()["projects"][0]["servers"][0]["pid"].clone();
     let before = process(&machine);
     assert_eq!(machine.folder.run(&["restart", "words"]).code, 0);
     wait_until("another process runs", LONGEST_START, || {
@@ -722,6 +722,10 @@ fn a_host_learns_why_there_are_no_servers() {
     assert_eq!(machine.folder.finish(&mut machine.folder.bare_command(&["down"])).code, 0);
     let run = connect(&machine);
     assert!(run.messages.contains("trunkline trust [folder]/project/trunkline.json"), "{run}");
+    // A client that comes later is told what holds then.
+    let trusted = machine.folder.finish(&mut machine.folder.bare_command(&["trust", "--yes"]));
+    assert_eq!(trusted.code, 0, "{trusted}");
+    wait_until("the servers are in use", LONGEST_START, || connect(&machine).messages.is_empty());
 }
 
 #[test]
@@ -732,6 +736,21 @@ fn messages_of_a_client_that_closes_at_once_are_answered() {
     client.input = None;
     assert!(client.line()["result"].is_object());
     assert!(client.process.wait().unwrap().success());
+}
+
+#[test]
+fn a_failed_server_is_listed_with_its_last_words_and_what_to_do() {
+    let machine = Machine::new(&json!({ "mcpServers": {
+        "missing": { "command": "no-such-program" },
+        "broken": { "comand": "x" },
+        "loud": { "command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"] },
+    } }));
+    let mut client = machine.session();
+    assert_eq!(client.tools(), Vec::<String>::new());
+    let ps = machine.folder.run(&["ps"]).output;
+    for text in ["install it on the PATH", "it said: no licence", "its entry has errors"] {
+        assert!(ps.contains(text), "{text} in\n{ps}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ async fn look(client: RealClient, program: &Program) -> Report {
 fn server_process(program: &Program) -> u64 {
     let status: Value = serde_json::from_str(&program.run(&["ps", "--format", "json"])).unwrap();
     assert_eq!(status["connections"], 1, "{status}");
-    status["projects"][0]["servers"][0]["process"].as_u64().unwrap_or_else(|| panic!("{status}"))
+    status["projects"][0]["servers"][0]["pid"].as_u64().unwrap_or_else(|| panic!("{status}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
