@@ -33,6 +33,7 @@
 //! # });
 //! ```
 
+mod toggle_store;
 mod options;
 mod authorize;
 mod refresh;
@@ -49,6 +50,7 @@ mod unready;
 mod meta;
 mod shown;
 mod caller;
+mod conversations;
 mod item_tools;
 mod login;
 mod login_link;
@@ -66,6 +68,8 @@ use tokio::task::AbortHandle;
 pub use self::builder::{HostBuilder, StartError};
 pub use self::caller::{Arguments, HostCaller};
 use self::catalog_task::{CatalogTask, NewCatalog, RefreshHandle};
+use self::conversations::ConversationState;
+pub use self::conversations::{Conversations, ToggleSubject};
 use self::dedicated::DedicatedConnections;
 pub use self::dedicated::DedicatedServerFailure;
 use self::legacy_connections::LegacyConnections;
@@ -79,6 +83,7 @@ pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 use self::search_index::SearchIndex;
 use self::shown::CallerShownTools;
 pub use self::status::{ServerCondition, ServerStatus};
+pub use self::toggle_store::{ToggleStore, ToggleStoreError};
 pub use self::tool::{Tool, ToolCall};
 use crate::call::{CallError, CallOptions, ClientContext, Completion, Outcome};
 use crate::catalog::{Catalog, Entry};
@@ -171,6 +176,7 @@ struct HostShared {
     login_links: LoginLinks,
     /// The tools that the owner was shown.
     owner_shown: Arc<CallerShownTools>,
+    conversations: ConversationState,
 }
 
 /// A configuration with its agents, including those in files, and its diagnostics.
@@ -204,7 +210,10 @@ impl Host {
         let registry = options.registry.unwrap_or_else(|| Registry::new(own.clone()));
         let connections = [own, registry.options().clone()];
         let servers = Arc::new(registry.open(&config));
-        let active = watch::Sender::new(ActiveConfig::new(config, agents));
+        let (conversations, toggles) = ConversationState::load(options.toggle_store);
+        let mut active = ActiveConfig::new(config, agents);
+        active.set_toggles(toggles);
+        let active = watch::Sender::new(active);
         let NewCatalog { task, catalog, refresh } =
             CatalogTask::build(Arc::clone(&servers), active.subscribe(), options.reserved);
         let search = Arc::new(SearchIndex::default());
@@ -228,6 +237,7 @@ impl Host {
             search,
             login_links: LoginLinks::default(),
             owner_shown: Arc::default(),
+            conversations,
         };
         let host = Self { shared: Arc::new(shared) };
         let [_, options] = &host.shared.connections;
@@ -432,9 +442,7 @@ impl Host {
         agents: BTreeMap<AgentName, Agent>,
     ) -> ReloadSummary {
         let config = config.within(self.shared.max_access, self.shared.restart);
-        let standing = ActiveConfig::new(config, agents);
-        let config = Arc::clone(&standing.config);
-        self.shared.active.send_replace(standing);
+        let config = self.replace_config(ActiveConfig::new(config, agents));
         // Concurrently: a server may take long to end.
         let (reloaded, ()) = tokio::join!(
             self.shared.servers.reload(&config),

@@ -120,6 +120,8 @@ names! {
     struct BundleName;
     /// The name of an agent.
     struct AgentName;
+    /// The name that clients give a conversation: any string, such as the ID of a chat.
+    struct ConversationName;
 }
 
 #[cfg(test)]

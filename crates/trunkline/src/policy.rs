@@ -22,9 +22,10 @@
 //! assert!(explain(&rules, &caller, tool).iter().any(|step| step.decides));
 //! ```
 
+mod toggles;
+mod project_toggles;
 mod lists;
 mod rules;
-mod toggles;
 mod caller;
 mod reason;
 mod pipeline;
@@ -34,6 +35,7 @@ mod reachable;
 pub(crate) use caller::CallerRules;
 pub use caller::{Caller, CallerSpec, Disclosure, Limit, UnknownCaller};
 pub(crate) use pipeline::unavailable;
+pub use project_toggles::ProjectToggles;
 pub use reachable::Visibility;
 pub(crate) use reachable::{uri_visibility, visibility};
 pub use reason::{Reason, Rule};

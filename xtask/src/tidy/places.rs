@@ -9,6 +9,7 @@ use super::violation::Violation;
 const KEPT_CLEAN: &[&str] = &[
     "crates/trunkline/src/",
     "crates/trunkline-secrets/src/",
+    "crates/trunkline-state/src/",
     "crates/trunkline-gateway/src/",
     "crates/trunkline-cli/src/",
 ];

@@ -8,6 +8,7 @@ use std::{fmt, io, thread};
 
 use tokio::sync::oneshot;
 
+use super::toggle_store::ToggleStore;
 use super::{Host, HostConfig, HostOptions};
 use crate::auth::AuthProvider;
 use crate::config::{
@@ -55,6 +56,7 @@ pub struct HostBuilder {
     pool: Option<(ConnectionPool, PathBuf)>,
     max_access: Access,
     restart: Option<Restart>,
+    toggle_store: Option<Arc<dyn ToggleStore>>,
 }
 
 /// Where the options for HTTP come from.
@@ -140,6 +142,7 @@ impl Host {
             pool: None,
             max_access: Access::ReadWrite,
             restart: None,
+            toggle_store: None,
         }
     }
 }
@@ -333,6 +336,11 @@ impl HostBuilder {
         Self { restart: Some(restart), ..self }
     }
 
+    /// Keeps the toggles of conversations in a store, so that they survive a restart (TOOL-9).
+    pub fn toggle_store(self, store: Arc<dyn ToggleStore>) -> Self {
+        Self { toggle_store: Some(store), ..self }
+    }
+
     /// Starts the host. A server whose entry has errors is disabled, and [`Host::diagnostics`]
     /// contains the reason.
     ///
@@ -400,11 +408,13 @@ impl HostBuilder {
         for (id, provider) in self.auth_providers {
             connections = connections.with_auth_provider(id, provider);
         }
-        let Self { reserved, registry, pool, max_access, restart, .. } = self;
+        let Self { reserved, registry, pool, max_access, restart, toggle_store, .. } = self;
         let registry = registry.or_else(|| {
             pool.map(|(pool, project)| Registry::in_pool(connections.clone(), pool, project))
         });
-        (host, HostOptions { reserved, registry, max_access, restart, connections })
+        let options =
+            HostOptions { reserved, registry, max_access, restart, toggle_store, connections };
+        (host, options)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Options of a host: connections, reserved names, and limits on the configuration.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use super::toggle_store::ToggleStore;
 use crate::config::{Access, Restart};
 use crate::connection::ConnectionOptions;
 use crate::registry::Registry;
@@ -22,6 +24,8 @@ pub struct HostOptions {
     /// The restart policy where none is configured, and the most that any configuration may request
     /// (CON-5). Absent for [`Restart::default`], beyond which a configuration may request more.
     pub restart: Option<Restart>,
+    /// Keeps the toggles of conversations (TOOL-9). Without one they last as long as the host.
+    pub toggle_store: Option<Arc<dyn ToggleStore>>,
 }
 
 impl HostOptions {
@@ -33,6 +37,7 @@ impl HostOptions {
             registry: None,
             max_access: Access::ReadWrite,
             restart: None,
+            toggle_store: None,
         }
     }
 }

@@ -16,7 +16,9 @@ pub struct CallerSpec<'n> {
     pub agent: Option<&'n str>,
     /// The bundles it is limited to; empty for no limit.
     pub bundles: &'n [&'n str],
-    /// The toggles of its conversation.
+    /// The conversation it belongs to, whose stored toggles apply (TOOL-9).
+    pub conversation: Option<&'n str>,
+    /// Toggles of its own, which go over those of its conversation.
     pub switches: Toggles,
     /// Its access, if that is stricter than the configuration.
     pub access: Option<Access>,
@@ -81,6 +83,10 @@ pub struct Limit<'n> {
 pub struct Caller {
     /// The limits that have an effect.
     limits: Vec<CallerLimit>,
+    conversation: Option<Box<str>>,
+    /// Toggles of its own.
+    own_switches: Toggles,
+    /// All toggles that apply.
     pub(super) switches: Toggles,
     disclosure: Disclosure,
 }
@@ -130,10 +136,11 @@ impl std::error::Error for UnknownCaller {}
 impl Rules {
     /// Resolves the agent and the bundles of a caller.
     pub fn caller(&self, who: CallerSpec<'_>) -> Result<Caller, UnknownCaller> {
-        let CallerSpec { agent, bundles, switches, access, within, disclosure } = who;
+        let CallerSpec { agent, bundles, conversation, switches, access, within, disclosure } = who;
         let first = Limit { name: None, agent, bundles, access };
         let limits = self.limits([&first].into_iter().chain(within))?;
-        Ok(Caller { limits, switches, disclosure })
+        let caller = Caller { limits, disclosure, ..Caller::default() };
+        Ok(caller.with_conversation(conversation.map(Into::into)).with_own_toggles(self, switches))
     }
 
     /// Resolves a caller again under these rules, which may have other agents and bundles.
@@ -142,7 +149,9 @@ impl Rules {
         let named = caller.limits.iter().zip(&bundles);
         let limits: Vec<_> = named.map(|(limit, bundles)| limit.by_names(bundles)).collect();
         let limits = self.limits(&limits)?;
-        Ok(Caller { limits, switches: caller.switches.clone(), disclosure: caller.disclosure })
+        let own = caller.own_switches.clone();
+        let refreshed = Caller { limits, disclosure: caller.disclosure, ..Caller::default() };
+        Ok(refreshed.with_conversation(caller.conversation.clone()).with_own_toggles(self, own))
     }
 
     /// Resolves the limits that have an effect.
@@ -330,9 +339,23 @@ impl Caller {
         }
     }
 
-    /// Replaces the toggles.
-    #[must_use]
-    pub fn with_toggles(self, switches: Toggles) -> Self {
-        Self { switches, ..self }
+    /// The conversation it belongs to.
+    pub fn conversation(&self) -> Option<&str> {
+        self.conversation.as_deref()
+    }
+
+    fn with_conversation(self, conversation: Option<Box<str>>) -> Self {
+        Self { conversation, ..self }
+    }
+
+    /// Applies the toggles of the conversation, and then its own.
+    fn with_own_toggles(self, rules: &Rules, own_switches: Toggles) -> Self {
+        let mut switches = match rules.toggles().is_empty() {
+            // Most callers: nothing is stored.
+            true => Toggles::default(),
+            false => rules.toggles().merged(self.conversation.as_deref()),
+        };
+        switches.extend(&own_switches);
+        Self { own_switches, switches, ..self }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::lists::{NameList, UnreadableEntry};
+use super::project_toggles::ProjectToggles;
 use crate::catalog::Entry;
 use crate::config::{
     Access, Agent, Bundle, Config, ItemToolSettings, ListLocations, Location, RuleLocations,
@@ -19,6 +20,8 @@ pub struct Rules {
     disabled_bundles: BTreeSet<BundleName>,
     agents: BTreeMap<AgentName, Arc<AgentRules>>,
     surface: ToolSurface,
+    /// The toggles of conversations.
+    toggles: Arc<ProjectToggles>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,7 +81,19 @@ impl Rules {
             disabled_bundles: config.disabled_bundles().iter().cloned().collect(),
             agents: agents.into_iter().map(agent).collect(),
             surface: config.tool_surface(),
+            toggles: Arc::default(),
         }
+    }
+
+    /// The same rules with other toggles of conversations.
+    #[must_use]
+    pub fn with_toggles(self, toggles: Arc<ProjectToggles>) -> Self {
+        Self { toggles, ..self }
+    }
+
+    /// The toggles of the project and its conversations.
+    pub fn toggles(&self) -> &Arc<ProjectToggles> {
+        &self.toggles
     }
 
     pub(super) fn server(&self, name: &ServerName) -> Option<&ServerRules> {

@@ -77,6 +77,43 @@ impl Toggles {
         self.items.iter().map(|((kind, exposed), switch)| (*kind, &**exposed, *switch))
     }
 
+    /// Toggles that could not be read, so that every server is off.
+    pub(super) fn unreadable() -> Self {
+        Self { has_unreadable: true, ..Self::default() }
+    }
+
+    /// Whether some toggles could not be read.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.has_unreadable
+    }
+
+    /// Adds other toggles, which go over these.
+    pub(super) fn extend(&mut self, other: &Self) {
+        other.iter().for_each(|(server, switch)| self.set(server, switch));
+        other.items().for_each(|(kind, exposed, switch)| self.set_item(kind, exposed, switch));
+        self.places.extend(other.places.clone());
+        self.item_places.extend(other.item_places.clone());
+        self.has_unreadable |= other.has_unreadable;
+    }
+
+    /// Forgets the toggle of a server, so that the project or the configuration decides.
+    pub fn unset(&mut self, server: &ServerName) {
+        self.servers.remove(server);
+        self.places.remove(server);
+    }
+
+    /// Forgets the toggle of an item, so that the project or the configuration decides.
+    pub fn unset_item(&mut self, kind: ItemKind, exposed: &str) {
+        let key = (kind, exposed.into());
+        self.items.remove(&key);
+        self.item_places.remove(&key);
+    }
+
+    /// Whether there is no toggle at all, not even one that is on.
+    pub fn has_none(&self) -> bool {
+        self.servers.is_empty() && self.items.is_empty() && !self.has_unreadable
+    }
+
     /// Whether everything is on.
     pub fn is_empty(&self) -> bool {
         let mut all = self.servers.values().chain(self.items.values());
