@@ -22,6 +22,7 @@ mod logout;
 mod token;
 mod secret;
 mod trust;
+mod toggle;
 mod demo;
 #[cfg(unix)]
 mod connect;
@@ -39,6 +40,7 @@ mod ps;
 use std::sync::Arc;
 
 use anyhow::Result;
+use trunkline::policy::Toggle;
 
 use crate::arguments::Command;
 use crate::environment::ProcessEnv;
@@ -75,6 +77,12 @@ pub(crate) fn run(
         Command::Token { command } => token::run(&command, settings, environment, terminal),
         Command::Secret { command } => secret::run(&command, settings, environment, terminal),
         Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),
+        Command::Disable(arguments) => {
+            toggle::run(&arguments, Toggle::Off, settings, environment, terminal)
+        }
+        Command::Enable(arguments) => {
+            toggle::run(&arguments, Toggle::On, settings, environment, terminal)
+        }
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         #[cfg(unix)]

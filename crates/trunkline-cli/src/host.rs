@@ -1,6 +1,7 @@
 //! The host that a command runs on: its caller, the items that names resolve to, lists and calls.
 
 pub(crate) mod caller;
+pub(crate) mod state;
 pub(crate) mod command_host;
 pub(crate) mod resolve;
 pub(crate) mod resource_links;

@@ -330,7 +330,8 @@ fn updated(params: &Raw) -> Notification {
 async fn run(host: WeakHost, changes: ChangeHub) {
     let (heard, mut hearing) = mpsc::channel(MAX_BEHIND);
     let mut ears = HashMap::new();
-    let Some(mut catalog) = host.upgrade().map(|host| host.watch_catalog()) else { return };
+    let watched = host.upgrade().map(|it| (it.watch_catalog(), it.conversations().watch()));
+    let Some((mut catalog, mut toggles)) = watched else { return };
     loop {
         {
             let Some(host) = host.upgrade() else { return };
@@ -346,6 +347,13 @@ async fn run(host: WeakHost, changes: ChangeHub) {
                 sleep(PAUSE).await;
                 catalog.borrow_and_update();
                 let Some(host) = host.upgrade() else { return };
+                changes.compare(&host);
+            }
+            changed = toggles.changed() => {
+                let Some(host) = host.upgrade() else { return };
+                if changed.is_err() {
+                    return;
+                }
                 changes.compare(&host);
             }
             Some((server, received)) = hearing.recv() => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trunkline::config::Access;
+use trunkline::name::{ConversationName, InvalidName};
 
 /// Units of a duration, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
@@ -21,9 +22,13 @@ pub(crate) struct CallerArguments {
     #[arg(long = "bundle", value_name = "BUNDLE")]
     pub(crate) bundles: Vec<String>,
 
-    /// Applies the server toggles of this file, such as {"servers": {"github": false}}
+    /// Acts in this conversation: leaves out what `trunkline disable` has switched off there
+    #[arg(long, value_name = "NAME", value_parser = conversation)]
+    pub(crate) conversation: Option<ConversationName>,
+
+    /// Applies the toggles of this file, such as {"servers": {"github": false}}
     #[arg(long, value_name = "FILE")]
-    pub(crate) conversation: Option<PathBuf>,
+    pub(crate) toggles: Option<PathBuf>,
 
     /// Switches this server off for the command; may be repeated
     #[arg(long, value_name = "SERVER")]
@@ -69,14 +74,20 @@ impl CallerArguments {
         let agent = self.agent.iter().map(|it| ("agent", it.clone()));
         let bundles = self.bundles.iter().map(|it| ("bundle", it.clone()));
         let conversation = self.conversation.iter();
-        let conversation =
-            conversation.map(|it| ("conversation", it.to_string_lossy().into_owned()));
+        let conversation = conversation.map(|it| ("conversation", it.as_str().to_owned()));
+        let toggles = self.toggles.iter();
+        let toggles = toggles.map(|it| ("toggles", it.to_string_lossy().into_owned()));
         let off = self.off.iter().map(|it| ("off", it.clone()));
         let access = self.run.access.map(Access::from);
         let access = access.iter().map(|it| ("access", it.as_str().to_owned()));
-        let all = agent.chain(bundles).chain(conversation).chain(off).chain(access);
+        let all = agent.chain(bundles).chain(conversation).chain(toggles).chain(off).chain(access);
         all.map(|(option, it)| format!(" --{option} {}", quoted(&it))).collect()
     }
+}
+
+/// Parses the name of a conversation.
+pub(crate) fn conversation(text: &str) -> Result<ConversationName, InvalidName> {
+    ConversationName::new(text)
 }
 
 /// Quotes an argument for a shell, if necessary.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trunkline::config::ToolMode;
+use trunkline::name::ConversationName;
 
-use super::call::{AccessArgument, RunArguments};
+use super::call::{AccessArgument, RunArguments, conversation};
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -26,6 +27,10 @@ pub(crate) struct ServeArguments {
     /// With --stdio: serves the items of this bundle (over HTTP: /mcp/bundles/NAME); may be repeated
     #[arg(long = "bundle", value_name = "NAME", requires = "stdio")]
     pub(crate) bundles: Vec<String>,
+
+    /// With --stdio: serves this conversation (over HTTP: /mcp?conversation=NAME)
+    #[arg(long, value_name = "NAME", requires = "stdio", value_parser = conversation)]
+    pub(crate) conversation: Option<ConversationName>,
 
     /// Requires a token of this file from every client [default file: that of `trunkline token`]
     #[arg(long, value_name = "FILE", conflicts_with = "stdio")]

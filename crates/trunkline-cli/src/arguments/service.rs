@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use trunkline::name::ConversationName;
 
+use super::call::conversation;
 use super::serve::ModeArgument;
 
 /// Arguments of `up`.
@@ -75,6 +77,10 @@ pub(crate) struct ConnectArguments {
     /// Serves the items of this bundle; may be repeated
     #[arg(long = "bundle", value_name = "NAME")]
     pub(crate) bundles: Vec<String>,
+
+    /// Serves this conversation: leaves out what `trunkline disable` has switched off there
+    #[arg(long, value_name = "NAME", value_parser = conversation)]
+    pub(crate) conversation: Option<ConversationName>,
 
     /// Presents tools to models in this mode, where agents and bundles have none of their own [default:
     /// that of the configuration]

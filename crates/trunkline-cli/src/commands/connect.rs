@@ -84,7 +84,7 @@ impl<'a> Client<'a> {
 
     /// What the service has to know of this client.
     fn wants(&self) -> Wants {
-        let ConnectArguments { project, agent, bundles, mode } = self.arguments;
+        let ConnectArguments { project, agent, bundles, conversation, mode } = self.arguments;
         let working_directory = self.environment.working_directory();
         let directory = project.as_ref().map(|it| working_directory.join(it));
         let directory = directory.unwrap_or_else(|| working_directory.to_owned());
@@ -94,6 +94,7 @@ impl<'a> Client<'a> {
         client.agent.clone_from(agent);
         client.bundles.clone_from(bundles);
         client.mode = mode;
+        client.conversation = conversation.as_ref().map(|name| name.as_str().to_owned());
         Wants::Mcp(Box::new(client))
     }
 

@@ -71,6 +71,7 @@ pub(crate) fn run(
     let builder = command_host::with_cache(settings, environment)
         .oauth(oauth(settings, environment, browser))
         .capabilities(client_capabilities());
+    let builder = command_host::with_state(builder, &loaded, environment);
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
     {
@@ -154,7 +155,8 @@ impl ServeCommand<'_> {
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
         let (agent, bundles) = (self.arguments.agent.clone(), self.arguments.bundles.clone());
-        let scope = Scope { agent, bundles, access: None };
+        let conversation = self.arguments.conversation.clone();
+        let scope = Scope { agent, bundles, access: None, conversation };
         scope.check(&hosted.host).map_err(|none| hosted.unknown_caller(none))?;
         hosted.keep_running_until_closed();
         if terminal.has_keyboard() {

@@ -59,6 +59,7 @@ fn add(
         agent: arguments.agent.clone(),
         bundles: arguments.bundles.clone(),
         access: arguments.access.map(Access::from),
+        conversation: None,
     };
     let token = new_token();
     let kept = StoredToken { digest: digest_of(&token), scope, created: Some(ProcessEnv::today()) };

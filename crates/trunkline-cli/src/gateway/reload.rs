@@ -13,11 +13,13 @@ use trunkline::host::Host;
 use trunkline::name::ServerName;
 use trunkline::registry::ReloadSummary;
 use trunkline_gateway::Tokens;
+use trunkline_state::{FileVersion, StateFile};
 
 use super::tokens::{self, TokenFile};
 use crate::config::consent;
 use crate::config::load::{Agents, UNANSWERED, load_through};
 use crate::environment::{PrivateFile, ProcessEnv, WatchedFiles, answered, wait};
+use crate::host::state;
 use crate::output::report::{self, plural};
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
@@ -44,6 +46,7 @@ pub(crate) struct ConfigReloader {
     /// Applied to every configuration before it is used.
     prepare: Option<PrepareConfig>,
     status: ReloadStatus,
+    state: Option<(StateFile, FileVersion)>,
 }
 
 /// Changes a configuration before it is used.
@@ -146,8 +149,20 @@ impl ConfigReloader {
         let (in_use, tokens, unread) = (ActiveFile::of(&loaded.0), None, Vec::new());
         let (prepare, status) = (None, ReloadStatus::default());
         let (verbosity, environment) = (settings.verbosity, environment.clone());
-        let following =
-            Self { verbosity, environment, options, seen, in_use, tokens, unread, prepare, status };
+        // Before the host reads it, so that no change is missed.
+        let state = state::file(&environment).map(|file| (file.clone(), file.version()));
+        let following = Self {
+            verbosity,
+            environment,
+            options,
+            seen,
+            in_use,
+            tokens,
+            unread,
+            prepare,
+            status,
+            state,
+        };
         Ok((following, loaded))
     }
 
@@ -190,6 +205,9 @@ impl ConfigReloader {
                 && !wait_for_change(seen).await.is_empty()
             {
                 apply_tokens(path, tokens, host, terminal).await;
+            }
+            if let Some((file, version)) = &mut self.state {
+                apply_toggles(file, version, host, terminal).await;
             }
         }
     }
@@ -331,6 +349,23 @@ async fn wait_for_change(seen: &WatchedFiles) -> Vec<PathBuf> {
 async fn read_tokens(path: &Path) -> Result<TokenFile> {
     let path = path.to_owned();
     answered(move || TokenFile::read(PrivateFile::at(path))).await?
+}
+
+/// Applies toggles that another process has stored.
+async fn apply_toggles(
+    file: &StateFile,
+    version: &mut FileVersion,
+    host: &Host,
+    terminal: &Terminal,
+) {
+    let now = file.version();
+    if now == *version {
+        return;
+    }
+    *version = now;
+    if let Err(error) = host.conversations().reload().await {
+        terminal.warn(&format!("{error}\n  the toggles stay as they were"));
+    }
 }
 
 async fn apply_tokens(path: &Path, tokens: &Tokens, host: &Host, terminal: &Terminal) {

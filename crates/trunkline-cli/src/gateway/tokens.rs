@@ -260,7 +260,7 @@ fn parse_one(name: &str, entry: &Value, problems: &mut Vec<String>) -> StoredTok
         }
         found
     });
-    let scope = Scope { agent, bundles, access };
+    let scope = Scope { agent, bundles, access, conversation: None };
     StoredToken { digest: digest.unwrap_or_default(), scope, created }
 }
 
@@ -318,6 +318,7 @@ mod tests {
             agent: Some("reader".to_owned()),
             bundles: vec!["b".to_owned()],
             access: Some(Access::ReadOnlyStrict),
+            conversation: None,
         };
         let created = Some("2026-07-28".to_owned());
         let full = StoredToken { digest: DIGEST_OF_ANN.to_owned(), scope, created };

@@ -1,4 +1,4 @@
-//! Resolves the caller options of the command line, with the conversation toggles from their file.
+//! Resolves the caller options of the command line, with the toggles of a file.
 
 use std::path::Path;
 
@@ -16,29 +16,29 @@ use crate::settings::Settings;
 /// The caller that a command acts for.
 pub(crate) struct CallerOptions<'a> {
     pub(crate) arguments: &'a CallerArguments,
-    pub(crate) conversation: ConversationToggles,
+    pub(crate) toggle_file: ConversationToggles,
     /// The `--config` option as written on the command line.
     config: String,
 }
 
 impl<'a> CallerOptions<'a> {
-    /// Reads the conversation file, if there is one. An invalid file is an error, because its
+    /// Reads the toggle file, if there is one. An invalid file is an error, because its
     /// toggles might have hidden something.
     pub(crate) fn read(
         arguments: &'a CallerArguments,
         settings: &Settings,
         environment: &ProcessEnv,
     ) -> Result<Self> {
-        let conversation = match &arguments.conversation {
+        let toggle_file = match &arguments.toggles {
             Some(path) => read(path, environment)?,
             None => ConversationToggles::default(),
         };
-        Ok(Self { arguments, conversation, config: settings.written_config() })
+        Ok(Self { arguments, toggle_file, config: settings.written_config() })
     }
 
-    /// The toggles of the conversation, without those of the command line.
+    /// The toggles of the file, without those of the command line.
     pub(crate) fn toggles(&self) -> Toggles {
-        Toggles::from(&self.conversation)
+        Toggles::from(&self.toggle_file)
     }
 
     /// The `--config` option as it would be written on a command line, after a space.
@@ -61,24 +61,24 @@ fn read(path: &Path, environment: &ProcessEnv) -> Result<ConversationToggles> {
     let name = escape_control(&path.to_string_lossy());
     let (environment, place) = (environment.clone(), environment.working_directory().join(path));
     let bytes = wait(move || environment.read(&place)).and_then(|read| read).map_err(|error| {
-        let message = format!("the conversation {name} cannot be read: {error}");
+        let message = format!("the toggles in {name} cannot be read: {error}");
         Failure::new(FailureKind::Usage, message)
     })?;
-    let conversation = parse_toggles(&name, bytes);
-    match conversation.diagnostics.as_slice() {
-        [] => Ok(conversation),
+    let toggles = parse_toggles(&name, bytes);
+    match toggles.diagnostics.as_slice() {
+        [] => Ok(toggles),
         wrong => Err(unusable(&name, wrong).into()),
     }
 }
 
-/// The error for a conversation file, with all problems in it.
+/// The error for a toggle file, with all problems in it.
 fn unusable(name: &str, wrong: &[Diagnostic]) -> Failure {
     let problem = |found: &Diagnostic| match &found.location {
         Some(place) => format!("{place}: {}", found.message),
         None => found.message.clone(),
     };
     let problems = wrong.iter().map(problem).collect::<Vec<_>>().join("\n  ");
-    let message = format!("the conversation {name} cannot be used\n  {problems}");
+    let message = format!("the toggles in {name} cannot be used\n  {problems}");
     let help = wrong.iter().find_map(|found| found.help.clone());
     let form = "it is written as {\"servers\": {\"NAME\": false}}".to_owned();
     Failure::new(FailureKind::Usage, message).with_hint(help.unwrap_or(form))

@@ -14,11 +14,12 @@ use trunkline::config::{LoadedConfig, closest_match, escape_control};
 use trunkline::connection::{Connection, OrphanProcess, State};
 use trunkline::error::Error;
 use trunkline::host::{Host, HostBuilder, HostCaller, WaitFor};
-use trunkline::name::ServerName;
+use trunkline::name::{ConversationName, ServerName};
 use trunkline::policy::{CallerSpec, Disclosure, Toggle, UnknownCaller};
 use trunkline::view::View;
 
 use super::caller::CallerOptions;
+use super::state;
 use crate::config::consent;
 use crate::config::load::Agents;
 use crate::config::logins::{Browser, oauth};
@@ -98,7 +99,8 @@ pub(crate) fn with_host(
     if problems == ProblemDetail::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
         terminal.say(report::no_servers(&loaded));
     }
-    let result = run((loaded, agents), with_cache(settings, environment), terminal, command);
+    let builder = with_state(with_cache(settings, environment), &loaded, environment);
+    let result = run((loaded, agents), builder, terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }
@@ -122,6 +124,18 @@ pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> 
     }
 }
 
+/// The same with the stored toggles of the project.
+pub(crate) fn with_state(
+    builder: HostBuilder,
+    loaded: &LoadedConfig,
+    environment: &ProcessEnv,
+) -> HostBuilder {
+    match state::of_project(loaded, environment) {
+        Some(state) => builder.toggle_store(Arc::new(state)),
+        None => builder,
+    }
+}
+
 /// Runs a command on a host of a configuration. Its problems have been reported, so that the host
 /// starts regardless of them.
 pub(crate) fn run(
@@ -134,6 +148,10 @@ pub(crate) fn run(
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let host = builder.config(loaded.clone()).agents(agents).allow_errors().start().await?;
+        if let Some(problem) = host.conversations().problem() {
+            let advice = "every server is switched off, because it may be one of those";
+            terminal.warn(&format!("{problem}\n  {advice}"));
+        }
         let until = Cell::new(Lifetime::Done);
         let hosted = CommandHost { host, loaded, until, remaining: RefCell::default() };
         let mut signals = Signals::listen()?;
@@ -253,7 +271,7 @@ impl CommandHost {
         who: &CallerOptions<'_>,
         terminal: &Terminal,
     ) -> Result<View> {
-        for (name, written) in &who.conversation.servers {
+        for (name, written) in &who.toggle_file.servers {
             if self.loaded.config.server(name.as_str()).is_none() {
                 let unknown = self.no_server(name.as_str());
                 terminal.warn(&format!("{}: {unknown}", written.location));
@@ -280,9 +298,11 @@ impl CommandHost {
         let agent = who.arguments.agent.as_deref();
         // The user of the command line owns the configuration.
         let disclosure = Disclosure::Reasons;
-        let who =
-            CallerSpec { agent, bundles: &bundles, switches, disclosure, ..CallerSpec::default() };
-        Ok(self.host.for_caller(who).map_err(|none| self.unknown_caller(none))?)
+        let conversation = who.arguments.conversation.as_ref().map(ConversationName::as_str);
+        let bundles = &*bundles;
+        let mut spec = CallerSpec { agent, bundles, conversation, ..CallerSpec::default() };
+        (spec.switches, spec.disclosure) = (switches, disclosure);
+        Ok(self.host.for_caller(spec).map_err(|none| self.unknown_caller(none))?)
     }
 
     /// The error for an unknown agent or bundle, with a hint if the configuration has errors.

@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 use trunkline_gateway::{InputLine, LineReader};
 
-use super::hello::{BUILD, Hello, PROTOCOL, Wants, Welcome};
+use super::hello::{BUILD, Hello, Wants, Welcome};
 use super::runtime_dir::{RuntimeDir, shown};
 use crate::output::stdio::is_disconnect;
 
@@ -44,7 +44,7 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
     };
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, MAX_LINE);
-    let hello = Hello { trunkline: PROTOCOL, build: BUILD.to_owned(), wants };
+    let hello = Hello { trunkline: wants.version(), build: BUILD.to_owned(), wants };
     let answer = async {
         writer.write_all(&line(&hello)?).await?;
         lines.next().await

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The version of these lines. A change that an older part does not understand gets another number.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The versions that this program understands as a service.
-pub(crate) const SUPPORTED: [u32; 1] = [PROTOCOL];
+pub(crate) const SUPPORTED: [u32; 2] = [1, PROTOCOL];
 
 /// The build of this program.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
@@ -46,6 +46,17 @@ pub(crate) enum Wants {
     Stderr { server: String },
 }
 
+impl Wants {
+    /// The lowest version that has everything of this, so that an older service can respond if possible. A
+    /// service of version 1 would ignore the conversation, and show what is switched off in it.
+    pub(crate) fn version(&self) -> u32 {
+        match self {
+            Self::Mcp(client) if client.conversation.is_some() => 2,
+            _ => 1,
+        }
+    }
+}
+
 /// The environment in which a client means its configuration.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct ClientEnvironment {
@@ -55,6 +66,8 @@ pub(crate) struct ClientEnvironment {
     #[serde(default)]
     pub(crate) bundles: Vec<String>,
     pub(crate) mode: Option<String>,
+    #[serde(default)]
+    pub(crate) conversation: Option<String>,
     variables: BTreeMap<String, EnvValue>,
 }
 
@@ -84,6 +97,7 @@ impl ClientEnvironment {
             agent: None,
             bundles: Vec::new(),
             mode: None,
+            conversation: None,
             variables: variables.collect(),
         }
     }

@@ -329,6 +329,7 @@ fn start_blocking(
         .oauth(oauth(settings, environment, Browser::Local))
         .capabilities(client_capabilities())
         .connection_pool(pool, directory.clone());
+    let builder = command_host::with_state(builder, &loaded, environment);
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let mut loaded = loaded;
     loaded.config = places.apply(loaded.config);

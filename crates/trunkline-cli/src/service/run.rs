@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
+use trunkline::name::ConversationName;
 use trunkline_gateway::{InputLine, LineReader, Scope, serve_stream};
 
 use super::dial::line;
@@ -286,8 +287,16 @@ async fn serve_client(
         Ok(None) => return Ok(()),
         Err(error) => return write(writer, &Welcome::refusal(format!("{error:#}"))).await,
     };
-    let scope =
-        Scope { agent: client.agent.clone(), bundles: client.bundles.clone(), access: None };
+    let conversation = match client.conversation.as_deref().map(ConversationName::new).transpose() {
+        Ok(conversation) => conversation,
+        Err(error) => return write(writer, &Welcome::refusal(error.to_string())).await,
+    };
+    let scope = Scope {
+        agent: client.agent.clone(),
+        bundles: client.bundles.clone(),
+        access: None,
+        conversation,
+    };
     let Some(host) = project.host() else { return Ok(()) };
     if let Err(unknown) = scope.check(host) {
         return write(writer, &Welcome::refusal(unknown.to_string())).await;

@@ -99,7 +99,7 @@ fn server_that_cannot_be_queried_is_reported() {
 #[test]
 fn a_switch_of_the_conversation_is_shown_with_its_place() {
     let folder = folder().file("talk.json", "{\"servers\": {\n  \"words\": false }}");
-    let run = folder.run(&["explain", "words_shout", "--conversation", "talk.json"]);
+    let run = folder.run(&["explain", "words_shout", "--toggles", "talk.json"]);
     assert_eq!((run.code, run.messages.as_str()), (0, ""), "{run}");
     let line = run.output.lines().find(|line| line.starts_with("> hide")).unwrap();
     assert!(line.contains("its server is switched off in this conversation"), "{run}");

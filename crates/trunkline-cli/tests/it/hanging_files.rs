@@ -45,7 +45,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused() {
         (&with_agents, listed),
         (&nothing, &["check", "pipe"]),
         (&nothing, &["tools", "--config", "pipe"]),
-        (&nothing, &["tools", "--config", "mcp.json", "--conversation", "pipe"]),
+        (&nothing, &["tools", "--config", "mcp.json", "--toggles", "pipe"]),
         (&nothing, &["serve", "--config", "mcp.json", "--tokens", "pipe"]),
     ] {
         let said = said(&folder, config, arguments);

@@ -8,6 +8,8 @@ mod check_environment;
 mod startup_stderr;
 mod command_timeouts;
 mod config_command;
+#[cfg(target_os = "linux")]
+mod conversations;
 mod all_commands;
 mod schema_command;
 mod demo_command;

@@ -10,3 +10,5 @@ pub(crate) mod processes;
 pub(crate) mod gateway;
 #[cfg(target_os = "linux")]
 pub(crate) mod secrets;
+#[cfg(target_os = "linux")]
+pub(crate) mod service;

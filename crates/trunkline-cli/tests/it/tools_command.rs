@@ -189,13 +189,13 @@ fn hidden_tools_are_absent_from_the_model_format() {
 #[test]
 fn a_conversation_switches_servers_off() {
     let folder = folder().file("talk.json", r#"{"servers": {"numbers": false, "wrds": false}}"#);
-    let run = folder.run(&["tools", "--conversation", "talk.json"]);
+    let run = folder.run(&["tools", "--toggles", "talk.json"]);
     assert_eq!(names(&run), ["words_count_words", "words_shout"]);
     let warning = "warning: talk.json:1:32: there is no server `wrds`; did you mean `words`?";
     assert!(run.messages.starts_with(warning), "{run}");
-    let run = folder.run(&["tools", "--conversation", "talk.json", "--off", "words", "-q"]);
+    let run = folder.run(&["tools", "--toggles", "talk.json", "--off", "words", "-q"]);
     assert_eq!((names(&run), run.messages.as_str()), (Vec::new(), ""));
-    let run = folder.run(&["call", "numbers_add", "--conversation", "talk.json", "--json", "{}"]);
+    let run = folder.run(&["call", "numbers_add", "--toggles", "talk.json", "--json", "{}"]);
     assert_eq!(run.code, 4, "{run}");
     assert!(run.messages.contains("there is no tool `numbers_add`"), "{run}");
 }
@@ -209,15 +209,15 @@ fn a_conversation_that_cannot_be_read_stops_everything() {
     ] {
         let folder = folder_with_failing().file("talk.json", text);
         for command in [&["tools"][..], &["call", "words_shout"], &["explain", "words_shout"]] {
-            let run = folder.run(&[command, &["--conversation", "talk.json"]].concat());
+            let run = folder.run(&[command, &["--toggles", "talk.json"]].concat());
             assert_eq!((run.code, run.output.as_str()), (2, ""), "{run}");
             assert!(run.messages.contains(message), "`{message}` is not in {run}");
         }
         assert!(!folder.project().join("started").exists());
     }
-    let run = folder().run(&["tools", "--conversation", "nowhere.json"]);
+    let run = folder().run(&["tools", "--toggles", "nowhere.json"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.messages.contains("the conversation nowhere.json cannot be read"), "{run}");
+    assert!(run.messages.contains("the toggles in nowhere.json cannot be read"), "{run}");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_conversation_can_switch_single_tools_off() {
     let folder = words_with(&json!({}), &json!({}))
         .file("talk.json", r#"{ "tools": { "words_shout": false, "words_remember": true } }"#)
         .file("slip.json", r#"{ "tools": { "words_shout": "off" } }"#);
-    let talk = ["--conversation", "talk.json"];
+    let talk = ["--toggles", "talk.json"];
     let run = folder.run(&[&["tools"], &talk[..]].concat());
     assert_eq!(names(&run), ["words_count_words", "words_remember"], "{run}");
     let call = ["call", "words_shout", "--arg", "text=x"];
@@ -267,7 +267,7 @@ fn a_conversation_can_switch_single_tools_off() {
     assert_eq!(run.code, 4, "{run}");
     let why = "it is switched off in this conversation (talk.json:1:14)";
     assert!(run.messages.contains(why), "{run}");
-    assert_eq!(folder.run(&["tools", "--conversation", "slip.json"]).code, 2);
+    assert_eq!(folder.run(&["tools", "--toggles", "slip.json"]).code, 2);
 }
 
 #[test]

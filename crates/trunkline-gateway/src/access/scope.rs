@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trunkline::config::Access;
 use trunkline::host::Host;
-use trunkline::name::ServerName;
+use trunkline::name::{ConversationName, ServerName};
 use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller};
 use trunkline::principal::Principal;
 use trunkline::view::View;
@@ -20,6 +20,8 @@ pub struct Scope {
     pub bundles: Vec<String>,
     /// The highest access, if it is less than the configuration allows.
     pub access: Option<Access>,
+    /// The conversation whose toggles apply (TOOL-9). Only that of an endpoint has an effect.
+    pub conversation: Option<ConversationName>,
 }
 
 impl Scope {
@@ -68,19 +70,23 @@ impl Scope {
 pub(crate) struct CallerScope {
     address: Scope,
     token: Scope,
+    /// Not a limit: the owner may change its toggles.
+    conversation: Option<ConversationName>,
 }
 
 impl CallerScope {
     /// The limits of a caller at an endpoint, with a token.
-    pub(crate) fn new(address: Scope, token: Scope) -> Self {
+    pub(crate) fn new(mut address: Scope, mut token: Scope) -> Self {
+        let conversation = address.conversation.take();
+        token.conversation = None;
         // Equal limits count once, so that the caller has the same identity at both endpoints.
         let token = if token == address { Scope::default() } else { token };
-        Self { address, token }
+        Self { address, token, conversation }
     }
 
     /// Whether the endpoint or the token limits the caller.
     pub(crate) fn is_limited(&self) -> bool {
-        *self != Self::default()
+        self.address != Scope::default() || self.token != Scope::default()
     }
 
     /// Fails if a host does not have one of the agents and bundles.
@@ -100,7 +106,8 @@ impl CallerScope {
             self.address.limit(Some("address"), &address),
             self.token.limit(Some("token"), &token),
         ];
-        host.view(CallerSpec { within: &within, disclosure, ..CallerSpec::default() })
+        let conversation = self.conversation.as_ref().map(ConversationName::as_str);
+        host.view(CallerSpec { within: &within, disclosure, conversation, ..CallerSpec::default() })
     }
 }
 
@@ -152,12 +159,15 @@ impl CallerIdentity {
         let mut owner = String::with_capacity(64);
         push_part(&mut owner, self.principal.as_str());
         for scope in [&self.scope.address, &self.scope.token] {
-            let Scope { agent, bundles, access } = scope;
+            let Scope { agent, bundles, access, conversation: _ } = scope;
             push_part(&mut owner, if agent.is_some() { "agent" } else { "" });
             push_part(&mut owner, agent.as_deref().unwrap_or_default());
             push_part(&mut owner, access.map_or("", Access::as_str));
             bundles.iter().for_each(|bundle| push_part(&mut owner, bundle));
             owner.push('\n');
+        }
+        if let Some(conversation) = &self.scope.conversation {
+            push_part(&mut owner, conversation.as_str());
         }
         owner
     }
@@ -181,6 +191,16 @@ mod tests {
         assert_ne!(both, CallerScope::new(other, one.clone()));
         assert_eq!(CallerScope::new(one.clone(), one.clone()), CallerScope::from(one));
         assert!(both.is_limited() && !CallerScope::default().is_limited());
+    }
+
+    #[test]
+    fn a_conversation_is_no_limit() {
+        let chat = ConversationName::new("chat").ok();
+        let scope = CallerScope::from(Scope { conversation: chat, ..Scope::default() });
+        let identity = CallerIdentity { scope, principal: Principal::Anonymous };
+        assert!(identity.is_owner());
+        let other = CallerIdentity { scope: CallerScope::default(), ..identity.clone() };
+        assert_ne!(identity.as_owner(), other.as_owner());
     }
 
     #[test]

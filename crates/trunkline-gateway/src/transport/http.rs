@@ -2,6 +2,7 @@
 //! streams.
 
 pub(crate) mod origin;
+mod conversation;
 mod cors;
 mod access;
 mod unread;
@@ -177,6 +178,15 @@ async fn check_and_answer(state: &Arc<AppState>, scope: &Scope, mut request: Req
     if let (&Method::OPTIONS, Some(page)) = (request.method(), &page) {
         return page.preflight(&headers);
     }
+    let in_conversation;
+    let scope = match conversation::of_request(&headers, request.uri()) {
+        Ok(None) => scope,
+        Ok(conversation) => {
+            in_conversation = Scope { conversation, ..scope.clone() };
+            &in_conversation
+        }
+        Err(problem) => return (StatusCode::BAD_REQUEST, problem).into_response(),
+    };
     let response = panics::outcome_of(answer(state, scope, headers, request)).await;
     let response = response.unwrap_or_else(|| {
         let text = "the gateway failed on this request because of a defect in it\n";
