@@ -1,6 +1,7 @@
 //! Handlers of the protocol's methods. They share the state of one `Gateway`, and each calls only
 //! those above it.
 
+pub(crate) mod observe;
 pub(crate) mod request_log;
 pub(crate) mod error_codes;
 pub(crate) mod availability;

@@ -61,8 +61,8 @@
 //! ```
 
 mod access;
-mod options;
 mod request;
+mod options;
 mod changes;
 mod client;
 mod routing;
@@ -76,4 +76,5 @@ pub use crate::handlers::gateway::client_capabilities;
 pub use crate::transport::http::{AcceptStatus, Serve, router, serve};
 pub use crate::transport::ndjson::{InputLine, LineReader};
 pub use crate::transport::stdio::serve_stream;
-pub use options::{GatewayOptions, Limits};
+pub use options::{GatewayOptions, Limits, Observer, StreamOptions};
+pub use request::record::{RequestObserver, RequestOutcome, RequestRecord};

@@ -1,8 +1,12 @@
 //! Options of a gateway: accepted tokens, hosts and origins, and limits.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::scope::Scope;
 use crate::access::tokens::Tokens;
+use crate::request::record::RequestObserver;
 
 /// Options of a gateway that is served over HTTP.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,33 @@ pub struct GatewayOptions {
     pub origins: Vec<String>,
     /// Limits that apply to all clients.
     pub limits: Limits,
+    /// Receives a record of every request.
+    pub observer: Option<Observer>,
+}
+
+/// Options of a gateway that serves one client over a pair of streams.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// The limits of the client.
+    pub scope: Scope,
+    /// Receives a record of every request.
+    pub observer: Option<Observer>,
+}
+
+impl From<Scope> for StreamOptions {
+    fn from(scope: Scope) -> Self {
+        Self { scope, observer: None }
+    }
+}
+
+/// A shared [`RequestObserver`].
+#[derive(Clone)]
+pub struct Observer(pub Arc<dyn RequestObserver>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
 }
 
 /// Limits on the resources that clients use.

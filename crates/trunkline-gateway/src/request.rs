@@ -7,3 +7,4 @@ pub(crate) mod mcp_headers;
 pub(crate) mod response;
 pub(crate) mod panics;
 pub(crate) mod translate;
+pub(crate) mod record;

@@ -97,7 +97,7 @@ fn options_of(arguments: &ServeArguments, tokens: Option<Tokens>) -> Result<Gate
         hosts.push(bracketed(address));
     }
     let tokens = tokens.unwrap_or_default();
-    Ok(GatewayOptions { tokens, hosts, origins: arguments.origins.clone(), limits })
+    Ok(GatewayOptions { tokens, hosts, origins: arguments.origins.clone(), limits, observer: None })
 }
 
 /// An IP address as part of a URL.

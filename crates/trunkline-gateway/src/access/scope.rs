@@ -84,6 +84,11 @@ impl CallerScope {
         Self { address, token, conversation }
     }
 
+    /// The conversation of the caller.
+    pub(crate) fn conversation(&self) -> Option<&ConversationName> {
+        self.conversation.as_ref()
+    }
+
     /// Whether the endpoint or the token limits the caller.
     pub(crate) fn is_limited(&self) -> bool {
         self.address != Scope::default() || self.token != Scope::default()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tracing::Span;
 use trunkline::host::RelayMethod;
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
@@ -10,12 +11,14 @@ use trunkline::protocol::{Era, is_mcp_method};
 use super::discover::discover_result;
 use super::gateway::Gateway;
 use super::item_tools::OwnTool;
+use super::observe::ObservedRequest;
 use super::request_log;
 use super::subscribe::unsubscribe;
 use crate::client::caller::Caller;
 use crate::request::errors::{invalid, unknown_method};
 use crate::request::incoming::IncomingRequest;
 use crate::request::panics;
+use crate::request::record::RequestObserver;
 use crate::request::response::{ResultBody, RpcResult};
 
 /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
@@ -25,7 +28,23 @@ pub(crate) async fn handle(
     incoming: IncomingRequest,
 ) -> RpcResult {
     let span = request_log::request_span(&caller, &incoming);
-    request_log::traced(span, panics::answer_or_error(dispatch(gateway, caller, incoming))).await
+    let Some(observer) = gateway.observer.clone() else {
+        let handling = panics::answer_or_error(dispatch(gateway, caller, incoming));
+        return request_log::traced(span, handling).await;
+    };
+    // Boxed, to keep the future of the other branch small.
+    Box::pin(handle_observed(observer, span, gateway, (caller, incoming))).await
+}
+
+async fn handle_observed(
+    observer: Arc<dyn RequestObserver>,
+    span: Span,
+    gateway: Arc<Gateway>,
+    (caller, incoming): (Caller, IncomingRequest),
+) -> RpcResult {
+    let observed = ObservedRequest::new(observer, &caller, &incoming);
+    let handling = panics::answer_or_error(dispatch(gateway, caller, incoming));
+    request_log::traced(span, observed.run(handling)).await
 }
 
 async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingRequest) -> RpcResult {

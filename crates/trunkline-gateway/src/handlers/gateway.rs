@@ -23,6 +23,7 @@ use crate::client::state_codec::StateCodec;
 use crate::client::tool_revisions::{LastLists, ToolRevisions};
 use crate::options::Limits;
 use crate::request::errors::invalid;
+use crate::request::record::RequestObserver;
 use crate::request::response::MAX_KEPT_OF_ALL;
 use crate::routing::active_calls::ActiveCalls;
 use crate::routing::dedicated::DedicatedCalls;
@@ -47,11 +48,16 @@ pub(crate) struct Gateway {
     /// When failed servers were last retried.
     pub(crate) tried: Mutex<HashMap<ServerName, Instant>>,
     pub(crate) pages: ListCache,
+    pub(crate) observer: Option<Arc<dyn RequestObserver>>,
 }
 
 impl Gateway {
     /// Creates a gateway for the servers of a host, with limits.
-    pub(crate) fn new(host: Host, limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(
+        host: Host,
+        limits: &Limits,
+        observer: Option<Arc<dyn RequestObserver>>,
+    ) -> Arc<Self> {
         host.declare_capabilities(&client_capabilities());
         let recent = Arc::new(ActiveCalls::default());
         let (changes, following) = ChangeHub::of(&host, log_sink(&recent));
@@ -73,6 +79,7 @@ impl Gateway {
             shown_tools: ShownTools::default(),
             tried: Mutex::default(),
             pages: ListCache::default(),
+            observer,
         })
     }
 

@@ -14,8 +14,8 @@ use super::call_guard::CallGuard;
 use super::error_codes::{FailedRequest, Failure};
 use super::gateway::Gateway;
 use super::parking::own_state;
-use super::request_log;
 use super::route_fallback::owners;
+use super::{observe, request_log};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
 use crate::client::input_queue::{CallFuture, InputQueue};
@@ -127,7 +127,7 @@ impl Gateway {
         };
         let outcome = match found {
             Ok(found) => {
-                let outcome = self.host.relay(view, found, options).await;
+                let outcome = observe::upstream(self.host.relay(view, found, options)).await;
                 outcome.inspect_err(|error| handler.on_error(error))
             }
             Err(error) => Err(error),
@@ -144,6 +144,7 @@ impl Gateway {
                 self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
+                observe::add_failure(&error);
                 let request = (relay_method, params);
                 let down = self.owner_failure(caller, view, request, &error).await;
                 let declined = || Some(Failure::declined(server, handler.declined()?));

@@ -3,22 +3,19 @@
 //! Names come from clients and are logged escaped and cut. Arguments, results, session and task IDs
 //! are never logged, nor the part of a URI that may be a credential.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span, info, info_span};
-use trunkline::message::Raw;
 use trunkline::name::{ServerName, uri_without_credentials};
 use trunkline::principal::Principal;
 use trunkline::protocol::subject_key;
 
+use super::observe;
 use crate::client::caller::Caller;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
+use crate::request::record::{client_name, cut};
 use crate::request::response::{ResultBody, RpcResult};
-
-/// Characters of a name that are logged.
-const MAX_NAME_CHARS: usize = 128;
 
 /// Handles a request in its span, and logs how it ended.
 pub(crate) async fn traced(span: Span, handling: impl Future<Output = RpcResult>) -> RpcResult {
@@ -60,12 +57,14 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
 /// Adds the item that a tool of the gateway itself calls, reads or gets to the span of the request.
 pub(crate) fn record_target(name: &str) {
     Span::current().record("target", &*cut(name));
+    observe::add_subject(name);
 }
 
 /// Adds the server of a request to its span.
 pub(crate) fn record_server(server: Option<&ServerName>) {
     if let Some(server) = server {
         Span::current().record("server", server.as_str());
+        observe::add_server(server);
     }
 }
 
@@ -137,36 +136,5 @@ impl Drop for RequestEnd {
         let outcome = self.outcome.name();
         let duration_ms = display(milliseconds);
         self.span.in_scope(|| info!(duration_ms, outcome, code, "request finished"));
-    }
-}
-
-/// The name and version of a client, as it describes itself.
-fn client_name(client: &ClientProfile) -> Option<String> {
-    let info = client.info.as_ref()?;
-    let text = |key| info.get(key).as_ref().and_then(Raw::as_str).map(Cow::into_owned);
-    let name = text("name")?;
-    let name = match text("version") {
-        Some(version) => format!("{name} {version}"),
-        None => name,
-    };
-    Some(cut(&name).into_owned())
-}
-
-/// The first characters of a name.
-fn cut(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(MAX_NAME_CHARS) {
-        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()).into(),
-        None => name.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_name_is_cut() {
-        assert_eq!(cut(&"é".repeat(500)).chars().count(), MAX_NAME_CHARS + 1);
-        assert_eq!(cut("short"), "short");
     }
 }

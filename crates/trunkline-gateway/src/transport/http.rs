@@ -65,7 +65,7 @@ pub(crate) struct AppState {
 /// Outside of a tokio runtime.
 pub fn router(host: Host, options: GatewayOptions) -> Router {
     let limits = options.limits;
-    let gateway = Gateway::new(host, &limits);
+    let gateway = Gateway::new(host, &limits, options.observer.clone().map(|it| it.0));
     let state = Arc::new(AppState {
         sessions: Sessions::new(Arc::clone(&gateway), limits),
         gateway,

@@ -17,7 +17,7 @@ use trunkline::principal::{ClientId, Principal, RequestPath};
 use super::limiter::ConcurrencyLimit;
 use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
-use crate::access::scope::{CallerIdentity, Scope};
+use crate::access::scope::CallerIdentity;
 use crate::client::caller::{Caller, Lease, SessionlessIds, StreamLease};
 use crate::client::channel::{
     CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
@@ -27,7 +27,7 @@ use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::gateway::Gateway;
 use crate::handlers::notify::cancelled_id;
 use crate::handlers::{discover, dispatch, request_log};
-use crate::options::Limits;
+use crate::options::{Limits, StreamOptions};
 use crate::request::errors::{
     duplicate_id, error_message, handler_panicked, no_session, require_modern, too_long,
     too_many_requests,
@@ -62,18 +62,24 @@ const MAX_BATCH: usize = 64 * 1024;
 /// # Panics
 ///
 /// Outside of a tokio runtime.
-pub async fn serve_stream<R, W>(host: Host, scope: Scope, reader: R, writer: W) -> io::Result<()>
+pub async fn serve_stream<R, W>(
+    host: Host,
+    options: impl Into<StreamOptions>,
+    reader: R,
+    writer: W,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    let StreamOptions { scope, observer } = options.into();
     let limits = Limits::default();
     let (outlet, inbox) = StreamSender::new();
     let is_writing = Arc::new(AtomicBool::new(false));
     let identity =
         Arc::new(CallerIdentity { scope: scope.into(), principal: Principal::Anonymous });
     let peer = StdioClient {
-        gateway: Gateway::new(host, &limits),
+        gateway: Gateway::new(host, &limits, observer.map(|it| it.0)),
         identity,
         client: new_id(),
         outlet,

@@ -32,5 +32,6 @@ mod url_elicitation;
 mod withdrawn_requests;
 mod scopes;
 mod changed_tools;
+mod observer;
 #[cfg(target_os = "linux")]
 mod load;
