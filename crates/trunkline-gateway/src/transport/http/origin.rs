@@ -10,7 +10,11 @@ use axum::http::{HeaderMap, Uri};
 /// Rejects a request if its `Host` is neither the local machine nor one of `hosts`, or its `Origin`
 /// is neither the local machine nor one of `origins`. Every header value and the request target
 /// have to pass, because an intermediary may use another one than we do.
-pub(crate) fn check(
+///
+/// # Errors
+///
+/// Returns the text of the response.
+pub fn check(
     (headers, target): (&HeaderMap, &Uri),
     hosts: &[String],
     origins: &[String],

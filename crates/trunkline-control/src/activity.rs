@@ -1,0 +1,134 @@
+//! The requests of clients: recent ones, metrics, and the audit log.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
+
+use crate::audit::{AuditLog, Payloads, milliseconds};
+use crate::clock::rfc3339;
+use crate::metrics::Metrics;
+use crate::types::Call;
+
+/// Recent requests that are kept.
+const MAX_RECENT: usize = 1000;
+
+/// Largest payload that is kept with a request, in bytes.
+const MAX_PAYLOAD: usize = 64 * 1024;
+
+/// The requests of all clients of a program. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Activity {
+    shared: Arc<ActivityShared>,
+}
+
+#[derive(Default)]
+struct ActivityShared {
+    metrics: Metrics,
+    recent: Mutex<RecentCalls>,
+    audit: Option<AuditLog>,
+    payloads: Payloads,
+}
+
+#[derive(Default)]
+struct RecentCalls {
+    calls: VecDeque<Call>,
+    last: u64,
+}
+
+impl Activity {
+    /// Also writes an audit log.
+    #[must_use]
+    pub fn with_audit(log: AuditLog) -> Self {
+        let payloads = log.payloads();
+        let shared = ActivityShared { audit: Some(log), payloads, ..ActivityShared::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The observer for the gateways of one project.
+    pub fn observer(&self, project: &str) -> Observer {
+        let (activity, project) = (self.clone(), project.into());
+        Observer(Arc::new(ProjectObserver { activity, project }))
+    }
+
+    /// Adds a request that has ended.
+    pub(crate) fn add(&self, project: &str, record: &RequestRecord) {
+        self.shared.metrics.count(record);
+        // Lists and pings are not what a person asks about.
+        if !is_call(&record.method) {
+            return;
+        }
+        if let Some(audit) = &self.shared.audit {
+            audit.add(project, record);
+        }
+        let mut recent = self.recent();
+        recent.last += 1;
+        let call = call_of(project, record, recent.last, self.shared.payloads);
+        recent.calls.push_front(call);
+        recent.calls.truncate(MAX_RECENT);
+    }
+
+    /// The newest calls that match, newest first, with IDs below `before`.
+    pub(crate) fn recent_calls(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+        is_wanted: impl Fn(&Call) -> bool,
+    ) -> Vec<Call> {
+        let recent = self.recent();
+        let older = recent.calls.iter().filter(|call| before.is_none_or(|before| call.id < before));
+        older.filter(|call| is_wanted(call)).take(limit).cloned().collect()
+    }
+
+    /// The ID of the newest call.
+    pub(crate) fn last_call(&self) -> u64 {
+        self.recent().last
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    fn recent(&self) -> MutexGuard<'_, RecentCalls> {
+        self.shared.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct ProjectObserver {
+    activity: Activity,
+    project: Box<str>,
+}
+
+impl RequestObserver for ProjectObserver {
+    fn on_request(&self, record: RequestRecord) {
+        self.activity.add(&self.project, &record);
+    }
+}
+
+/// Whether a method uses one item of a server.
+fn is_call(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+fn call_of(project: &str, record: &RequestRecord, id: u64, payloads: Payloads) -> Call {
+    let payload = |raw: Option<trunkline::message::Raw>| {
+        raw.filter(|raw| payloads == Payloads::Full && raw.bytes().len() <= MAX_PAYLOAD)
+            .map(|raw| raw.to_value())
+    };
+    Call {
+        id,
+        time: rfc3339(record.started),
+        project: project.to_owned(),
+        client: record.client.as_deref().map(Into::into),
+        principal: record.token.as_deref().map(Into::into),
+        conversation: record.conversation.as_ref().map(|name| name.as_str().to_owned()),
+        method: record.method.to_string(),
+        name: record.subject.as_deref().map(Into::into),
+        server: record.server.as_ref().map(|server| server.as_str().to_owned()),
+        duration_ms: milliseconds(record.duration),
+        outcome: record.outcome.as_str().to_owned(),
+        code: record.code,
+        arguments: payload(record.params.get("arguments")),
+        result: payload(record.result.clone()),
+    }
+}

@@ -1,0 +1,275 @@
+//! `/tools`: all tools of a project, hidden ones with the reason, and calls of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::Value;
+use trunkline::call::{CallError, CallErrorKind};
+use trunkline::catalog::Entry;
+use trunkline::error::ErrorKind;
+use trunkline::host::HostCaller;
+use trunkline::item::ItemKind;
+use trunkline::message::Raw;
+use trunkline::name::{ConversationName, ServerName};
+use trunkline::view::View;
+use trunkline_gateway::{RequestOutcome, RequestRecord};
+
+use super::extract::{JsonOf, PathOf, QueryOf};
+use super::problem::{ApiError, ApiResult};
+use super::servers::page;
+use crate::audit::milliseconds;
+use crate::control::Control;
+use crate::source::{ControlSource, OpenProject};
+use crate::types::{CallRequest, CallResult, HiddenReason, Page, Tool};
+
+/// The client of calls that are made here, in lists of calls.
+const CLIENT: &str = "control API";
+
+/// Selects tools.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ToolSelection {
+    /// Tools of this project.
+    pub(crate) project: Option<String>,
+    /// Tools of this server.
+    pub(crate) server: Option<String>,
+    /// Tools whose name, title or description contains each of these words.
+    pub(crate) search: Option<String>,
+    /// Only visible or only hidden ones.
+    pub(crate) visible: Option<bool>,
+    /// As seen in this conversation.
+    pub(crate) conversation: Option<String>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(control): State<Control>,
+    QueryOf(query): QueryOf<ToolSelection>,
+) -> ApiResult<Page<Tool>> {
+    select(&control, &query).map(Json)
+}
+
+/// The tools that a selection names. Only those of the page are described.
+pub(crate) fn select(control: &Control, query: &ToolSelection) -> Result<Page<Tool>, ApiError> {
+    let found = found(control, query)?;
+    let Page { items, next } = page(found, query.limit, query.cursor.as_deref())?;
+    Ok(Page { items: items.iter().map(|tool| tool.describe(control)).collect(), next })
+}
+
+/// A tool that a selection names.
+pub(crate) struct FoundTool {
+    project: String,
+    view: Arc<View>,
+    entry: Entry,
+}
+
+impl FoundTool {
+    pub(crate) fn describe(&self, control: &Control) -> Tool {
+        described(&**control.source(), &self.project, &self.view, &self.entry)
+    }
+}
+
+/// All tools that a selection names, by project and name.
+pub(crate) fn found(control: &Control, query: &ToolSelection) -> Result<Vec<FoundTool>, ApiError> {
+    let conversation = conversation(query.conversation.as_deref())?;
+    let words: Vec<String> =
+        query.search.iter().flat_map(|it| it.split_whitespace()).map(str::to_lowercase).collect();
+    let mut found = Vec::new();
+    for project in control.source().projects() {
+        if query.project.as_ref().is_some_and(|wanted| *wanted != project.info.id) {
+            continue;
+        }
+        let caller = caller_of(&project, conversation.as_ref());
+        let Ok(view) = caller.view() else { continue };
+        let view = Arc::new(view);
+        let visible: Vec<_> =
+            view.entries(ItemKind::Tool).map(|entry| (entry.clone(), true)).collect();
+        let hidden = view.hidden(ItemKind::Tool).map(|(entry, _)| (entry.clone(), false));
+        let mut tools: Vec<_> = visible.into_iter().chain(hidden).collect();
+        tools.sort_by(|(one, _), (two, _)| one.exposed().cmp(two.exposed()));
+        let wanted = tools.into_iter().filter(|(entry, is_visible)| {
+            let server = query.server.as_ref();
+            query.visible.is_none_or(|wanted| wanted == *is_visible)
+                && server.is_none_or(|wanted| *wanted == entry.server().name.as_str())
+                && matches(entry, &words)
+        });
+        found.extend(wanted.map(|(entry, _)| FoundTool {
+            project: project.info.id.clone(),
+            view: Arc::clone(&view),
+            entry,
+        }));
+    }
+    Ok(found)
+}
+
+fn matches(entry: &Entry, words: &[String]) -> bool {
+    if words.is_empty() {
+        return true;
+    }
+    let [title, description] = entry.definition().get_all(["title", "description"]);
+    let text = |raw: Option<Raw>| raw.and_then(|raw| raw.as_str().map(|it| it.to_lowercase()));
+    let (title, description) = (text(title), text(description));
+    let name = entry.exposed().to_lowercase();
+    let texts = [Some(name), title, description];
+    words.iter().all(|word| texts.iter().flatten().any(|text| text.contains(word.as_str())))
+}
+
+fn described(source: &dyn ControlSource, project: &str, view: &View, entry: &Entry) -> Tool {
+    let definition = entry.definition();
+    let [title, description, schema, annotations] =
+        definition.get_all(["title", "description", "inputSchema", "annotations"]);
+    let text = |raw: Option<Raw>| raw.and_then(|raw| raw.as_str().map(Cow::into_owned));
+    let results = view.explain(entry);
+    let deciding = results.iter().filter(|result| result.decides);
+    let reasons: Vec<_> = deciding
+        .map(|result| HiddenReason {
+            rule: result.reason.rule().as_str().to_owned(),
+            reason: result.reason.to_string(),
+            remedy: result.reason.hint().map(Into::into),
+        })
+        .collect();
+    Tool {
+        project: project.to_owned(),
+        server: entry.server().name.as_str().to_owned(),
+        name: entry.exposed().to_owned(),
+        title: text(title),
+        description: text(description),
+        input_schema: schema.map_or(Value::Null, |schema| schema.to_value()),
+        annotations: annotations.map(|annotations| annotations.to_value()),
+        tokens: source.tokens(definition.text()),
+        is_visible: reasons.is_empty(),
+        reasons,
+    }
+}
+
+fn conversation(name: Option<&str>) -> Result<Option<ConversationName>, ApiError> {
+    let name = name.map(ConversationName::new).transpose();
+    name.map_err(|error| ApiError::bad_request(format!("`conversation`: {error}")))
+}
+
+fn caller_of(project: &OpenProject, conversation: Option<&ConversationName>) -> HostCaller {
+    match conversation {
+        Some(name) => project.host.for_conversation(name),
+        None => project.host.owner(),
+    }
+}
+
+/// One tool, by its exposed name.
+pub(crate) fn find(control: &Control, project: &str, name: &str) -> Result<Tool, ApiError> {
+    let open = control.project(project).ok_or_else(|| ApiError::not_found("project", project))?;
+    let no_tool = || ApiError::not_found("tool", name);
+    let view = open.host.owner().view().map_err(|_| no_tool())?;
+    let catalog = open.host.catalog();
+    let entry = catalog.get(ItemKind::Tool, name).ok_or_else(no_tool)?;
+    Ok(described(&**control.source(), project, &view, entry))
+}
+
+pub(super) async fn one(
+    State(control): State<Control>,
+    PathOf((project, name)): PathOf<(String, String)>,
+) -> ApiResult<Tool> {
+    find(&control, &project, &name).map(Json)
+}
+
+pub(super) async fn call(
+    State(control): State<Control>,
+    PathOf((project, name)): PathOf<(String, String)>,
+    JsonOf(request): JsonOf<CallRequest>,
+) -> ApiResult<CallResult> {
+    run_call(&control, (&project, &name), request).await.map(Json)
+}
+
+/// Calls a tool as the owner, and records the call like that of a client.
+pub(crate) async fn run_call(
+    control: &Control,
+    (project, name): (&str, &str),
+    request: CallRequest,
+) -> Result<CallResult, ApiError> {
+    let open = control.project(project).ok_or_else(|| ApiError::not_found("project", project))?;
+    let conversation = conversation(request.conversation.as_deref())?;
+    let caller = caller_of(&open, conversation.as_ref());
+    if caller.tool(name).is_err() && open.host.catalog().get(ItemKind::Tool, name).is_none() {
+        return Err(ApiError::not_found("tool", name));
+    }
+    let sent = Value::Object(request.arguments);
+    let (started, clock) = (SystemTime::now(), Instant::now());
+    let server = open.host.catalog().get(ItemKind::Tool, name).map(|it| it.server().name.clone());
+    let mut record = RecordGuard { control, project, record: None };
+    record.record = Some(record_of((started, conversation), name, server, &sent));
+    let outcome = caller.call_tool(name, sent.clone()).await;
+    let duration = clock.elapsed();
+    let (result, error) = match &outcome {
+        Ok(outcome) => (Some(outcome.result.to_value()), None),
+        Err(error) => (None, Some(error.message_with_login().into_owned())),
+    };
+    record.end(&outcome.as_ref().map(|it| it.result.clone()), duration);
+    Ok(CallResult { sent, result, error, duration_ms: milliseconds(duration) })
+}
+
+/// Records a call when dropped, also if its client is gone.
+struct RecordGuard<'c> {
+    control: &'c Control,
+    project: &'c str,
+    record: Option<RequestRecord>,
+}
+
+impl RecordGuard<'_> {
+    fn end(&mut self, result: &Result<Raw, &CallError>, duration: Duration) {
+        let Some(record) = &mut self.record else { return };
+        (record.duration, record.upstream) = (duration, duration);
+        record.outcome = match result {
+            Ok(result) => match result.get("isError").is_some_and(|it| it.text() == "true") {
+                true => RequestOutcome::ToolError,
+                false => RequestOutcome::Ok,
+            },
+            Err(error) => outcome_of(error),
+        };
+        record.result = result.as_ref().ok().cloned();
+    }
+}
+
+impl Drop for RecordGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = &self.record {
+            self.control.activity().add(self.project, record);
+        }
+    }
+}
+
+fn outcome_of(error: &CallError) -> RequestOutcome {
+    match error.kind() {
+        CallErrorKind::Unknown => RequestOutcome::Denied,
+        CallErrorKind::Unavailable => RequestOutcome::Unavailable,
+        CallErrorKind::BadArguments | CallErrorKind::Refused(_) => RequestOutcome::RpcError,
+        CallErrorKind::Failed(ErrorKind::TimedOut) => RequestOutcome::Timeout,
+        CallErrorKind::Failed(_) => RequestOutcome::Unavailable,
+    }
+}
+
+fn record_of(
+    (started, conversation): (SystemTime, Option<ConversationName>),
+    name: &str,
+    server: Option<ServerName>,
+    sent: &Value,
+) -> RequestRecord {
+    let params = serde_json::json!({ "name": name, "arguments": sent });
+    RequestRecord {
+        started,
+        duration: Duration::ZERO,
+        upstream: Duration::ZERO,
+        method: "tools/call".into(),
+        subject: Some(name.into()),
+        server,
+        client: Some(CLIENT.into()),
+        token: None,
+        conversation,
+        outcome: RequestOutcome::Cancelled,
+        code: None,
+        params: Raw::from_value(&params),
+        result: None,
+    }
+}

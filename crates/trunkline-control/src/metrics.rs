@@ -1,0 +1,173 @@
+//! Metrics in the format of Prometheus.
+//!
+//! Labels are bounded: methods are those of MCP, and tools beyond the first [`MAX_TOOLS`] are counted as `other`.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use trunkline::protocol::is_mcp_method;
+use trunkline_gateway::{RequestOutcome, RequestRecord};
+
+use crate::source::OpenProject;
+use crate::types;
+
+/// Tools with a label of their own.
+const MAX_TOOLS: usize = 1000;
+
+/// The label of everything without one of its own.
+const OTHER: &str = "other";
+
+/// Bounds of durations, in seconds: those of the conventions of OpenTelemetry for MCP, and finer ones below.
+const DURATIONS: [f64; 17] = [
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
+    300.0,
+];
+
+/// Bounds of the time that the gateway itself takes, in seconds.
+const OVERHEADS: [f64; 11] =
+    [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    server: Box<str>,
+    tool: Box<str>,
+    outcome: OutcomeLabel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: Box<str>,
+    outcome: OutcomeLabel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServerLabels {
+    server: Box<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    project: Box<str>,
+    server: Box<str>,
+    state: Box<str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct OutcomeLabel(RequestOutcome);
+
+impl fmt::Debug for OutcomeLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+impl EncodeLabelValue for OutcomeLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        self.0.as_str().encode(encoder)
+    }
+}
+
+/// All metrics of a program.
+pub(crate) struct Metrics {
+    registry: Registry,
+    calls: Family<CallLabels, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<ServerLabels, Histogram, fn() -> Histogram>,
+    overhead: Histogram,
+    states: Family<StateLabels, Gauge>,
+    restarts: Family<StateLabels, Gauge>,
+    /// Tools with a label.
+    tools: Mutex<HashSet<Box<str>>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let durations: fn() -> Histogram = || Histogram::new(DURATIONS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("trunkline"),
+            calls: Family::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            overhead: Histogram::new(OVERHEADS),
+            states: Family::default(),
+            restarts: Family::default(),
+            tools: Mutex::default(),
+        };
+        let Self { registry, calls, requests, durations, overhead, states, restarts, .. } =
+            &mut metrics;
+        registry.register("calls", "Tool calls by server, tool and outcome", calls.clone());
+        registry.register("requests", "MCP requests by method and outcome", requests.clone());
+        let help = "Time from request to response of tool calls";
+        registry.register_with_unit("call_duration", help, Unit::Seconds, durations.clone());
+        let help = "Time of tool calls in the gateway itself";
+        registry.register_with_unit("overhead", help, Unit::Seconds, overhead.clone());
+        registry.register("server_state", "1 for the state that a server is in", states.clone());
+        let help = "Consecutive restarts of a server";
+        registry.register("server_restarts", help, restarts.clone());
+        metrics
+    }
+}
+
+impl Metrics {
+    /// Counts a request.
+    pub(crate) fn count(&self, record: &RequestRecord) {
+        let outcome = OutcomeLabel(record.outcome);
+        let method = if is_mcp_method(&record.method) { &*record.method } else { OTHER };
+        self.requests.get_or_create(&RequestLabels { method: method.into(), outcome }).inc();
+        if &*record.method != "tools/call" {
+            return;
+        }
+        let server: Box<str> = match &record.server {
+            Some(server) => server.as_str().into(),
+            None => OTHER.into(),
+        };
+        let tool = self.tool_label(record);
+        self.calls.get_or_create(&CallLabels { server: server.clone(), tool, outcome }).inc();
+        let durations = self.durations.get_or_create(&ServerLabels { server });
+        durations.observe(record.duration.as_secs_f64());
+        let overhead = record.duration.saturating_sub(record.upstream);
+        self.overhead.observe(overhead.as_secs_f64());
+    }
+
+    /// The tool, if a server has it and there are not too many.
+    fn tool_label(&self, record: &RequestRecord) -> Box<str> {
+        let Some(tool) = record.subject.as_ref().filter(|_| record.server.is_some()) else {
+            // Clients may invent names.
+            return OTHER.into();
+        };
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if tools.contains(tool) || tools.len() < MAX_TOOLS && tools.insert(tool.clone()) {
+            return tool.clone();
+        }
+        OTHER.into()
+    }
+
+    /// All metrics as text.
+    pub(crate) fn text(&self, projects: &[OpenProject], servers: &[types::Server]) -> String {
+        self.states.clear();
+        self.restarts.clear();
+        for server in servers {
+            let project = projects.iter().find(|it| it.info.id == server.project);
+            let labels = StateLabels {
+                project: project.map_or("", |it| it.info.directory.as_str()).into(),
+                server: server.name.as_str().into(),
+                state: server.state.as_str().into(),
+            };
+            self.states.get_or_create(&labels).set(1);
+            self.restarts.get_or_create(&labels).set(server.restarts.into());
+        }
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}
