@@ -4,6 +4,7 @@
 mod call;
 mod global;
 mod login;
+mod page;
 mod secret;
 mod serve;
 #[cfg(unix)]
@@ -28,6 +29,7 @@ pub(crate) use call::{
 pub(crate) use command::Command;
 pub(crate) use global::{ColorChoice, Format, GlobalArguments};
 pub(crate) use login::{LoginArguments, LogoutArguments};
+pub(crate) use page::PageArguments;
 pub(crate) use secret::{SecretCommand, StoreArgument};
 pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
 

@@ -22,6 +22,7 @@ mod logout;
 mod token;
 mod secret;
 mod trust;
+mod page;
 mod toggle;
 mod demo;
 #[cfg(unix)]
@@ -83,6 +84,7 @@ pub(crate) fn run(
         Command::Enable(arguments) => {
             toggle::run(&arguments, Toggle::On, settings, environment, terminal)
         }
+        Command::Page(arguments) => page::run(&arguments, settings, environment, terminal),
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),
         #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod caller;
 pub(crate) mod state;
+pub(crate) mod tokenizer;
 pub(crate) mod command_host;
 pub(crate) mod resolve;
 pub(crate) mod resource_links;

@@ -7,6 +7,7 @@ mod output;
 mod config;
 mod host;
 mod gateway;
+mod control;
 #[cfg(unix)]
 mod service;
 mod commands;

@@ -9,6 +9,8 @@ pub(crate) mod start;
 pub(crate) mod client_session;
 pub(crate) mod line_queue;
 pub(crate) mod relay;
+pub(crate) mod tail;
 pub(crate) mod projects;
+pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod unit_files;

@@ -72,6 +72,11 @@ impl Control {
         LoginLink { url, expires_in_seconds: LINK_LIFETIME.as_secs() }
     }
 
+    /// Whether a page or a program listens to changes.
+    pub fn is_watched(&self) -> bool {
+        self.shared.events.has_listeners()
+    }
+
     pub(crate) fn access(&self) -> &ControlAccess {
         &self.shared.access
     }

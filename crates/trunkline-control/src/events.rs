@@ -99,6 +99,10 @@ impl EventHub {
         (state.kept.iter().filter(|change| change.id > since).cloned().collect(), receiver)
     }
 
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
     /// Whether the caller has to run the task.
     fn begin(&self) -> bool {
         !std::mem::replace(&mut self.state().is_running, true)

@@ -15,7 +15,7 @@
 //! impl ControlSource for OneHost {
 //!     fn projects(&self) -> Vec<OpenProject> {
 //!         let info = types::Project {
-//!             id: "shop".to_owned(), directory: "/home/ann/shop".to_owned(), clients: 0, problem: None,
+//!             id: "shop".to_owned(), directory: "/home/ann/shop".to_owned(), clients: None, problem: None,
 //!         };
 //!         vec![OpenProject { info, host: self.0.clone() }]
 //!     }

@@ -14,8 +14,8 @@ pub struct Project {
     pub id: String,
     /// Its directory.
     pub directory: String,
-    /// Connected MCP clients.
-    pub clients: usize,
+    /// Connected MCP clients, where connections are counted.
+    pub clients: Option<usize>,
     /// Why the files on disk are not in force, if so.
     pub problem: Option<String>,
 }

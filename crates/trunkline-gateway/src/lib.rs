@@ -70,6 +70,8 @@ mod handlers;
 mod transport;
 pub mod demo;
 
+pub use axum::Router;
+
 pub use crate::access::scope::Scope;
 pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
 pub use crate::handlers::gateway::client_capabilities;

@@ -8,6 +8,7 @@ use super::call::{
     ReadArguments, RunArguments, SearchCommandArguments, TokensArguments,
 };
 use super::login::{LoginArguments, LogoutArguments};
+use super::page::PageArguments;
 use super::secret::SecretCommand;
 use super::serve::{DemoArguments, ModeArgument, ServeArguments, TokenCommand};
 #[cfg(unix)]
@@ -157,6 +158,16 @@ pub(crate) enum Command {
   trunkline enable github
   trunkline enable github --conversation chat-7")]
     Enable(ToggleArguments),
+
+    /// Prints a link that opens the page of the background service
+    ///
+    /// The page shows servers, tools, calls, conversations and files to trust. The link
+    /// works once, and for ten minutes. `trunkline serve` prints one for its own page.
+    #[command(after_help = "Examples:
+  trunkline page
+  trunkline page --address http://127.0.0.1:7420   the page of a `trunkline serve`
+  curl -H \"Authorization: Bearer $(trunkline page --token)\" http://127.0.0.1:7421/api/v1/servers")]
+    Page(PageArguments),
 
     /// Connects a host to the background service, over stdio
     ///
@@ -359,6 +370,7 @@ impl Command {
             | Self::Token { .. }
             | Self::Secret { .. }
             | Self::Trust(_)
+            | Self::Page(_)
             | Self::Enable(_)
             | Self::Disable(_)
             | Self::Demo(_)

@@ -12,15 +12,19 @@ use trunkline::catalog::ItemKind;
 use trunkline::config::{self, ColorStyle};
 use trunkline::host::{Host, WaitFor};
 use trunkline::view::View;
+use trunkline_control::Activity;
 use trunkline_gateway::demo::DemoServer;
-use trunkline_gateway::{GatewayOptions, client_capabilities, router, serve};
+use trunkline_gateway::{GatewayOptions, Router, client_capabilities, router, serve};
 
 use super::demo_server::{bind, endpoint};
 use super::status;
 use crate::arguments::{DemoArguments, Format};
 use crate::config::load::Agents;
+use crate::control::control_of;
+use crate::control::served_host::{PROJECT, ServedHost};
 use crate::environment::ProcessEnv;
 use crate::gateway::client_config::client_entry;
+use crate::gateway::reload::ReloadStatus;
 use crate::host::command_host::{self, CommandHost, report_failures};
 use crate::host::listing::ListCommand;
 use crate::host::run_call::text_of;
@@ -39,7 +43,7 @@ const STAYS: &str =
     "The gateway goes on serving until Ctrl-C, so that you can try a client on it.\n";
 
 const ENDS: &str = "The gateway and both servers are being stopped; with `--stay` they go on until \
-                    Ctrl-C.\n`trunkline --help` says what else there is.\n";
+                    Ctrl-C, with a page to see and steer them.\n`trunkline --help` says what else there is.\n";
 
 pub(crate) fn run(
     arguments: &DemoArguments,
@@ -56,16 +60,18 @@ pub(crate) fn run(
     let builder = command_host::builder(environment).capabilities(client_capabilities());
     let is_to_stay = arguments.stay || terminal.has_keyboard();
     command_host::run(loaded, builder, terminal, async |hosted, terminal| {
+        let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let url = endpoint(&gateway)?;
+        let (router, page) = routes(hosted, &url, environment, terminal);
+        let mut serving = tokio::spawn(serve(gateway, router).into_future());
+        if is_to_stay && settings.format == Format::Text {
+            terminal.print(&format!("Open this page to see all of it, live:\n\n  {page}\n\n"))?;
+        }
         let failures = hosted.refresh(&hosted.all(), &[ItemKind::Tool], terminal).await;
         let view = hosted.host.owner().view().map_err(Failure::from)?;
         let called = call(&hosted.host, CALL.0).await;
         // If the tool is missing, only the failure of its server is reported.
         let called = called.inspect_err(|_| report_failures(&failures, terminal))?;
-        let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let url = endpoint(&gateway)?;
-        let mut serving = tokio::spawn(
-            serve(gateway, router(hosted.host.clone(), GatewayOptions::default())).into_future(),
-        );
         let entry = client_entry(&url, false);
         let called_through = call_through(&entry, environment, terminal).await?;
         let demo =
@@ -83,6 +89,28 @@ pub(crate) fn run(
         serving.abort();
         Ok(if failures.is_empty() { Outcome::Good } else { Outcome::Bad })
     })
+}
+
+/// The gateway and the page, and a link that opens it.
+fn routes(
+    hosted: &CommandHost,
+    url: &str,
+    environment: &ProcessEnv,
+    terminal: &Terminal,
+) -> (Router, String) {
+    let activity = Activity::default();
+    let observer = Some(activity.observer(PROJECT));
+    let source = ServedHost {
+        host: hosted.host.clone(),
+        directory: "demo".into(),
+        status: ReloadStatus::default(),
+        files: None,
+    };
+    let control = control_of(Arc::new(source), activity, Vec::new(), environment, terminal);
+    let gateway =
+        router(hosted.host.clone(), GatewayOptions { observer, ..GatewayOptions::default() });
+    let page = control.login_link(url.trim_end_matches("/mcp")).url;
+    (gateway.merge(trunkline_control::router(&control)), page)
 }
 
 /// A configuration with both demo servers, as a user would write it.

@@ -1,7 +1,7 @@
 //! `trunkline logs`: the log of the background service, or what one of its servers wrote to standard error.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -18,13 +18,10 @@ use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
 use crate::service::hello::Wants;
 use crate::service::runtime_dir::{RuntimeDir, shown};
-use crate::service::{dial, start};
+use crate::service::{dial, start, tail};
 
 /// The interval of looking for new lines.
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// Bytes at the end of the log that are searched for the last lines.
-const MAX_TAIL: u64 = 1024 * 1024;
 
 pub(crate) fn run(
     arguments: &LogsArguments,
@@ -45,23 +42,12 @@ pub(crate) fn run(
             return Err(error).with_context(|| format!("{} cannot be read", shown(&path)));
         }
     };
-    terminal.print(&last_lines(&mut log, arguments.lines)?)?;
+    let lines = tail::last_lines_of(&mut log, arguments.lines)?;
+    terminal.print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
     if arguments.follow {
         follow(log, &path, terminal)?;
     }
     Ok(Outcome::Good)
-}
-
-/// The last lines of a file.
-fn last_lines(log: &mut File, count: usize) -> io::Result<String> {
-    let length = log.metadata()?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(MAX_TAIL)))?;
-    let mut bytes = Vec::new();
-    log.read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<_> = text.lines().collect();
-    let shown = &lines[lines.len().saturating_sub(count)..];
-    Ok(shown.iter().map(|line| format!("{}\n", escape_control(line))).collect())
 }
 
 /// Prints new lines as they come.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use trunkline::config::escape_control;
+use trunkline::config::{ColorStyle, escape_control};
+use trunkline_control::Activity;
 use trunkline_gateway::{
     AcceptStatus, GatewayOptions, Limits, Scope, Tokens, client_capabilities, router,
 };
@@ -15,12 +16,16 @@ use trunkline_gateway::{
 use crate::arguments::{Format, ServeArguments};
 use crate::config::consent;
 use crate::config::logins::{Browser, oauth};
+use crate::control::control_of;
+use crate::control::served_host::{PROJECT, ServedHost};
+use crate::control::trust_requests::ProjectFiles;
 use crate::environment::ProcessEnv;
 use crate::gateway::client_config::{ClientEndpoints, client_entry};
 use crate::gateway::health::report_on;
-use crate::gateway::reload::ConfigReloader;
+use crate::gateway::reload::{ConfigReloader, ReloadStatus};
 use crate::gateway::tokens::TokenFile;
 use crate::host::command_host::{self, CommandHost};
+use crate::host::state::project_directory;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, NOTHING_FOUND, plural};
 use crate::output::stdio::is_disconnect;
@@ -61,6 +66,7 @@ pub(crate) fn run(
     let command = ServeCommand {
         arguments,
         settings,
+        environment,
         tokens: tokens.map(|(file, _)| file),
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
@@ -143,6 +149,7 @@ fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
 struct ServeCommand<'a> {
     arguments: &'a ServeArguments,
     settings: &'a Settings,
+    environment: &'a ProcessEnv,
     tokens: Option<TokenFile>,
     addresses: ClientEndpoints,
 }
@@ -191,13 +198,25 @@ impl ServeCommand<'_> {
     ) -> Result<Outcome> {
         let listener = bind(self.arguments.listen).await?;
         let url = self.url(listener.local_addr()?);
-        let router = router(hosted.host.clone(), options);
+        let activity = Activity::default();
+        let hosts = options.hosts.clone();
+        let observer = Some(activity.observer(PROJECT));
+        let status = ReloadStatus::default();
+        let problems = report::problems(&hosted.loaded, Verbosity::Normal, ColorStyle::Plain);
+        status.on_loaded(&hosted.loaded, self.environment.working_directory(), problems);
+        let following = following.reporting_to(status.clone());
+        let source = Arc::new(self.source(hosted, status));
+        let control = control_of(source, activity, hosts, self.environment, terminal);
+        let router = router(hosted.host.clone(), GatewayOptions { observer, ..options })
+            .merge(trunkline_control::router(&control));
         hosted.keep_running_until_closed();
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
             Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
         })?;
         terminal.tell(&self.introduction(&url, hosted));
+        let link = control.login_link(url.trim_end_matches("/mcp")).url;
+        terminal.tell(&format!("The page, by a link that works once: {link}\n"));
         self.warn_of_no_server(hosted, terminal);
         self.warn(hosted, terminal);
         let host = hosted.host.clone();
@@ -215,6 +234,21 @@ impl ServeCommand<'_> {
             never = report_on(&hosted.host, terminal) => match never {},
         }
         Ok(Outcome::Good)
+    }
+
+    fn source(&self, hosted: &CommandHost, status: ReloadStatus) -> ServedHost {
+        let options = self.settings.load_options(self.environment, None);
+        let files = ProjectFiles {
+            project: PROJECT.to_owned(),
+            options,
+            environment: self.environment.clone(),
+        };
+        ServedHost {
+            host: hosted.host.clone(),
+            directory: project_directory(&hosted.loaded, self.environment),
+            status,
+            files: Some(files),
+        }
     }
 
     /// The URL for clients. An unspecified address (`0.0.0.0`) cannot be used in a URL, so it is

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tiktoken_rs::CoreBPE;
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::message::Raw;
 use trunkline::meta::{ItemTool, MetaTool};
@@ -17,6 +16,7 @@ use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::listed_tools::ListedTools;
+use crate::host::tokenizer::Tokenizer;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -65,19 +65,6 @@ pub(crate) fn run(
         }
         Ok(listed.report(terminal))
     })
-}
-
-/// Counts tokens in the vocabulary `o200k_base`. Other models differ by a few percent.
-struct Tokenizer(CoreBPE);
-
-impl Tokenizer {
-    fn new() -> Result<Self> {
-        Ok(Self(tiktoken_rs::o200k_base()?))
-    }
-
-    fn count(&self, text: &str) -> usize {
-        self.0.encode_ordinary(text).len()
-    }
 }
 
 impl Costs {

@@ -31,7 +31,7 @@ pub(crate) fn run(
         }
         detached?;
     } else if arguments.foreground {
-        run_here(arguments, environment)?;
+        run_here(arguments, environment, terminal)?;
     } else {
         start_in_background(settings, environment, terminal)?;
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(
 }
 
 /// Runs the service in this process.
-fn run_here(arguments: &UpArguments, environment: &ProcessEnv) -> Result<()> {
+fn run_here(arguments: &UpArguments, environment: &ProcessEnv, terminal: &Terminal) -> Result<()> {
     let served = (|| {
         let folder = RuntimeDir::of(environment)?;
         if arguments.supervised {
@@ -56,7 +56,7 @@ fn run_here(arguments: &UpArguments, environment: &ProcessEnv) -> Result<()> {
             }
         };
         let runtime = runtime()?;
-        let served = runtime.block_on(serve(lock, idle, ready));
+        let served = runtime.block_on(serve(lock, idle, (environment, terminal), ready));
         runtime.shutdown_background();
         served
     })();

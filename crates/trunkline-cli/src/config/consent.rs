@@ -146,6 +146,22 @@ impl Review {
         text
     }
 
+    /// What each server would run and use, exactly, one thing per line.
+    pub(crate) fn by_server(&self) -> Vec<(String, String)> {
+        let mut servers: Vec<(String, String)> = Vec::new();
+        for line in &self.lines {
+            let text = format!("{} {}", line.verb, line.exact);
+            match servers.last_mut() {
+                Some((server, uses)) if *server == line.server => {
+                    uses.push('\n');
+                    uses.push_str(&text);
+                }
+                _ => servers.push((line.server.clone(), text)),
+            }
+        }
+        servers
+    }
+
     /// The same for JSON output.
     pub(crate) fn used(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.used.text.as_str()).collect()
@@ -196,6 +212,11 @@ impl Review {
         let mut store = environment.trust_store()?;
         store.insert(&self.file.path, trusted)?;
         Ok(())
+    }
+
+    /// Stores that exactly this content is not to be asked about again.
+    pub(crate) fn block(&self, environment: &ProcessEnv) -> Result<()> {
+        Ok(environment.trust_store()?.block(&self.file)?)
     }
 }
 

@@ -51,6 +51,8 @@ impl TrustedUse {
 pub(crate) struct TrustStore {
     file: PrivateFile,
     pub(crate) files: BTreeMap<String, TrustedFile>,
+    /// The digests of files that the user does not want to be asked about.
+    blocked: BTreeMap<String, String>,
 }
 
 impl TrustStore {
@@ -68,13 +70,28 @@ impl TrustStore {
             io::Error::new(error.kind(), format!("{shown}: {error}{advice}"))
         };
         let Some(bytes) = file.read_safely().map_err(named)? else {
-            return Ok(Self { file, files: BTreeMap::new() });
+            return Ok(Self { file, files: BTreeMap::new(), blocked: BTreeMap::new() });
         };
-        let files = parse(&bytes).ok_or_else(|| {
+        let (files, blocked) = parse(&bytes).ok_or_else(|| {
             let message = format!("{shown} is no trust store; move it away to start anew");
             io::Error::new(io::ErrorKind::InvalidData, message)
         })?;
-        Ok(Self { file, files })
+        Ok(Self { file, files, blocked })
+    }
+
+    /// Whether the user does not want to be asked about a file with this content.
+    pub(crate) fn blocks(&self, file: &DiscoveredFile) -> bool {
+        let digest = key(&file.path).and_then(|key| self.blocked.get(&key));
+        digest.is_some_and(|digest| *digest == file.digest.to_string())
+    }
+
+    /// Does not ask about a file any more while it has this content. Takes consent back.
+    pub(crate) fn block(&mut self, file: &DiscoveredFile) -> io::Result<()> {
+        let key = storable_key(&file.path)?;
+        self.change(|store| {
+            store.files.remove(&key);
+            store.blocked.insert(key, file.digest.to_string());
+        })
     }
 
     /// Whether a file may run.
@@ -95,25 +112,22 @@ impl TrustStore {
 
     /// Adds a file, or replaces its consent.
     pub(crate) fn insert(&mut self, path: &Path, trusted: TrustedFile) -> io::Result<()> {
-        let key = key(path).ok_or_else(|| {
-            let message =
-                "its path is not UTF-8, so that it cannot be kept; name it with `--config`";
-            io::Error::new(io::ErrorKind::InvalidInput, message)
-        })?;
-        self.change(|files| files.insert(key, trusted)).map(drop)
+        let key = storable_key(path)?;
+        self.change(|store| {
+            store.blocked.remove(&key);
+            store.files.insert(key, trusted);
+        })
     }
 
     /// Removes a file. Returns whether it was in the store.
     pub(crate) fn remove(&mut self, path: &Path) -> io::Result<bool> {
         let Some(key) = key(path) else { return Ok(false) };
-        Ok(self.files.contains_key(&key) && self.change(|files| files.remove(&key))?.is_some())
+        Ok(self.files.contains_key(&key)
+            && self.change(|store| store.files.remove(&key))?.is_some())
     }
 
     /// Reads the current store, changes it and writes it, under a lock.
-    fn change<T>(
-        &mut self,
-        change: impl FnOnce(&mut BTreeMap<String, TrustedFile>) -> T,
-    ) -> io::Result<T> {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> io::Result<T> {
         let path = self.file.path().to_owned();
         let unwritable = |error: io::Error| {
             let shown = escape_control(&path.to_string_lossy());
@@ -121,12 +135,12 @@ impl TrustStore {
         };
         let hold = self.file.hold().map_err(unwritable)?;
         let mut now = Self::read(path.clone())?;
-        let changed = change(&mut now.files);
+        let changed = change(&mut now);
         self.file.replace(&hold, &now.as_text()).map_err(unwritable)?;
         // Fails now rather than in the next run if other users can change the directories on its
         // path.
         Self::read(path.clone())?;
-        self.files = now.files;
+        (self.files, self.blocked) = (now.files, now.blocked);
         Ok(changed)
     }
 
@@ -140,8 +154,19 @@ impl TrustStore {
             });
             (path.clone(), written)
         });
-        format!("{:#}\n", json!({ "version": VERSION, "files": Map::from_iter(files) }))
+        format!(
+            "{:#}\n",
+            json!({ "version": VERSION, "files": Map::from_iter(files), "blocked": self.blocked })
+        )
     }
+}
+
+/// The key of a file, or why it has none.
+fn storable_key(path: &Path) -> io::Result<String> {
+    key(path).ok_or_else(|| {
+        let message = "its path is not UTF-8, so that it cannot be kept; name it with `--config`";
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
 }
 
 /// The key of a file in the store: its path with links in the directory resolved, so that it does
@@ -153,13 +178,18 @@ fn key(path: &Path) -> Option<String> {
 }
 
 /// Parses a store; `None` unless all of it is valid.
-fn parse(bytes: &[u8]) -> Option<BTreeMap<String, TrustedFile>> {
+fn parse(bytes: &[u8]) -> Option<(BTreeMap<String, TrustedFile>, BTreeMap<String, String>)> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     if value.get("version")?.as_u64()? != VERSION {
         return None;
     }
     let files = value.get("files")?.as_object()?;
-    files.iter().map(|(path, entry)| Some((path.clone(), trusted_file(entry)?))).collect()
+    let files = files.iter().map(|(path, entry)| Some((path.clone(), trusted_file(entry)?)));
+    let blocked = match value.get("blocked") {
+        Some(blocked) => serde_json::from_value(blocked.clone()).ok()?,
+        None => BTreeMap::new(),
+    };
+    Some((files.collect::<Option<_>>()?, blocked))
 }
 
 /// The files outside of its directory that a file may read, as JSON: all, none, or a list.

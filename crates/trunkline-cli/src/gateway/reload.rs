@@ -173,7 +173,6 @@ impl ConfigReloader {
     }
 
     /// Records the state of the files here.
-    #[cfg(unix)]
     pub(crate) fn reporting_to(self, status: ReloadStatus) -> Self {
         Self { status, ..self }
     }

@@ -44,6 +44,8 @@ pub(crate) enum Wants {
     Restart { server: String },
     /// The last lines that a server wrote to standard error.
     Stderr { server: String },
+    /// A link that opens the page.
+    Page,
 }
 
 impl Wants {
@@ -52,6 +54,7 @@ impl Wants {
     pub(crate) fn version(&self) -> u32 {
         match self {
             Self::Mcp(client) if client.conversation.is_some() => 2,
+            Self::Page => 2,
             _ => 1,
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -16,13 +16,19 @@ use tracing::info;
 use trunkline::config::{Config, FoundBy, Origin, Server, Share, ToolMode, escape_control};
 use trunkline::host::Host;
 use trunkline::registry::ConnectionPool;
-use trunkline_gateway::client_capabilities;
+use trunkline_control::{
+    Activity, ControlSource, OpenProject, TrustDecision, UnknownTrustRequest, types,
+};
+use trunkline_gateway::{Observer, client_capabilities};
 
 use super::hello::ClientEnvironment;
+use super::tail;
 use crate::arguments::Format;
 use crate::config::consent;
 use crate::config::logins::{Browser, oauth};
 use crate::config::secrets;
+use crate::control::count_tokens;
+use crate::control::trust_requests::{self, ProjectFiles};
 use crate::environment::ProcessEnv;
 use crate::gateway::health::report_on;
 use crate::gateway::reload::{ConfigReloader, ReloadStatus};
@@ -49,6 +55,9 @@ pub(crate) struct Projects {
 struct ProjectsShared {
     pool: ConnectionPool,
     open: Mutex<OpenProjects>,
+    activity: Activity,
+    /// The log of the service.
+    log: OnceLock<PathBuf>,
 }
 
 #[derive(Default)]
@@ -70,6 +79,13 @@ struct ProjectKey {
 }
 
 impl ProjectKey {
+    /// A name for addresses, the same while the service runs.
+    fn id(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
     fn of(client: &ClientEnvironment) -> Self {
         let mut variables = DefaultHasher::new();
         client.variables().for_each(|variable| variable.hash(&mut variables));
@@ -97,9 +113,13 @@ struct UseCount {
 
 /// The host of a project, and the task that follows its files.
 struct Project {
+    /// Names it in addresses of the control API.
+    id: String,
     host: Host,
     directory: PathBuf,
     files: ReloadStatus,
+    /// How its configuration is found, to decide on trust.
+    found: ProjectFiles,
     task: AbortHandle,
 }
 
@@ -126,6 +146,12 @@ impl ProjectLease {
     pub(crate) fn host(&self) -> Option<&Host> {
         self.slot.project.get().map(|project| &project.host)
     }
+
+    /// Records the requests of its clients.
+    pub(crate) fn observer(&self) -> Option<Observer> {
+        let project = self.slot.project.get()?;
+        Some(self.projects.shared.activity.observer(&project.id))
+    }
 }
 
 impl Drop for ProjectLease {
@@ -151,9 +177,11 @@ impl Projects {
     ///
     /// If its configuration cannot be used at all.
     pub(crate) async fn open(&self, client: &ClientEnvironment) -> Result<Option<ProjectLease>> {
-        let Some(lease) = self.enter(&ProjectKey::of(client)) else { return Ok(None) };
+        let key = ProjectKey::of(client);
+        let Some(lease) = self.enter(&key) else { return Ok(None) };
         let project = &lease.slot.project;
-        let project = project.get_or_try_init(|| start(client, &self.shared.pool)).await?;
+        let id = key.id();
+        let project = project.get_or_try_init(|| start(client, id, &self.shared.pool)).await?;
         // Closed meanwhile: it was not among the projects that had started.
         if self.projects().is_closed {
             project.close().await;
@@ -251,6 +279,68 @@ impl Projects {
     }
 }
 
+impl Projects {
+    /// Shows this file as the log of the service.
+    pub(crate) fn set_log(&self, path: PathBuf) {
+        let _ = self.shared.log.set(path);
+    }
+
+    /// Requests of all clients.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.shared.activity
+    }
+
+    /// How the configurations of all projects are found.
+    fn files(&self) -> Vec<ProjectFiles> {
+        let open = self.projects();
+        let started = open.projects.values().filter_map(|slot| slot.project.get());
+        started.map(|project| project.found.clone()).collect()
+    }
+}
+
+impl ControlSource for Projects {
+    fn projects(&self) -> Vec<OpenProject> {
+        let open = Self::projects(self);
+        let project = |slot: &Arc<ProjectSlot>| {
+            let project = slot.project.get()?;
+            let info = types::Project {
+                id: project.id.clone(),
+                directory: project.directory.to_string_lossy().into_owned(),
+                clients: Some(slot.count().clients),
+                problem: project.files.messages().problem,
+            };
+            Some(OpenProject { info, host: project.host.clone() })
+        };
+        let mut projects: Vec<_> = open.projects.values().filter_map(project).collect();
+        projects.sort_by(|one, two| {
+            let key = |it: &OpenProject| (it.info.directory.clone(), it.info.id.clone());
+            key(one).cmp(&key(two))
+        });
+        projects
+    }
+
+    fn trust_requests(&self) -> Vec<types::TrustRequest> {
+        trust_requests::requests(&self.files())
+    }
+
+    fn decide(
+        &self,
+        id: &str,
+        decision: TrustDecision,
+    ) -> Result<Result<(), UnknownTrustRequest>, String> {
+        trust_requests::decide(&self.files(), id, decision)
+    }
+
+    fn log(&self, lines: usize) -> Vec<String> {
+        let path = self.shared.log.get();
+        path.and_then(|path| tail::last_lines(path, lines).ok()).unwrap_or_default()
+    }
+
+    fn tokens(&self, definition: &str) -> Option<usize> {
+        count_tokens(definition)
+    }
+}
+
 /// The status of the servers of a project, with the way each is shared.
 fn server_statuses(host: &Host) -> Vec<Value> {
     let config = host.config();
@@ -282,7 +372,7 @@ async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
 }
 
 /// Starts the host of a client, in the environment of that client.
-async fn start(client: &ClientEnvironment, pool: &ConnectionPool) -> Result<Project> {
+async fn start(client: &ClientEnvironment, id: String, pool: &ConnectionPool) -> Result<Project> {
     let environment = Arc::new(ProcessEnv::of_client(client.directory.clone(), client.variables()));
     let mode = client.mode.as_deref();
     let modes = [ToolMode::Direct, ToolMode::Meta, ToolMode::Auto];
@@ -299,14 +389,16 @@ async fn start(client: &ClientEnvironment, pool: &ConnectionPool) -> Result<Proj
     let directory = client.directory.clone();
     let pool = pool.clone();
     // Reads files, which may be slow.
-    tokio::task::spawn_blocking(move || start_blocking(&settings, &environment, directory, pool))
-        .await?
+    let started = tokio::task::spawn_blocking(move || {
+        start_blocking(&settings, &environment, (directory, id), pool)
+    });
+    started.await?
 }
 
 fn start_blocking(
     settings: &Settings,
     environment: &Arc<ProcessEnv>,
-    directory: PathBuf,
+    (directory, id): (PathBuf, String),
     pool: ConnectionPool,
 ) -> Result<Project> {
     let runtime = tokio::runtime::Handle::current();
@@ -343,7 +435,10 @@ fn start_blocking(
         }
     };
     let task = runtime.spawn(follow).abort_handle();
-    Ok(Project { host, directory, files, task })
+    let options = settings.load_options(environment, None);
+    let environment = (**environment).clone();
+    let found = ProjectFiles { project: id.clone(), options, environment };
+    Ok(Project { id, host, directory, files, found, task })
 }
 
 /// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that

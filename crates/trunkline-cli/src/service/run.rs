@@ -15,14 +15,17 @@ use tokio::time::{Instant, interval, sleep, timeout};
 use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
 use trunkline::name::ConversationName;
-use trunkline_gateway::{InputLine, LineReader, Scope, serve_stream};
+use trunkline_gateway::{InputLine, LineReader, Scope, StreamOptions, serve_stream};
 
 use super::dial::line;
 use super::hello::{
     ClientEnvironment, EndReason, Goodbye, Hello, SUPPORTED, ServiceInfo, Wants, Welcome,
 };
 use super::lock::ServiceLock;
+use super::page::ServicePage;
 use super::projects::Projects;
+use super::start;
+use crate::environment::ProcessEnv;
 use crate::host::command_host::Signals;
 use crate::output::terminal::Terminal;
 
@@ -70,6 +73,7 @@ pub(crate) enum IdleEnd {
 pub(crate) async fn serve(
     mut lock: ServiceLock,
     idle: IdleEnd,
+    (environment, terminal): (&ProcessEnv, &Terminal),
     ready: impl FnOnce(),
 ) -> Result<()> {
     // `StandardInput=socket` of systemd.
@@ -83,7 +87,11 @@ pub(crate) async fn serve(
     let mut signals = Signals::listen()?;
     ready();
     let (projects, end) = (Projects::default(), watch::Sender::new(None));
-    let service = Arc::new(Service { projects, end, started: Instant::now() });
+    if let Ok(log) = start::log_file(environment) {
+        projects.set_log(log);
+    }
+    let page = ServicePage::start(&projects, environment, terminal).await;
+    let service = Arc::new(Service { projects, page, end, started: Instant::now() });
     let ServiceInfo { pid, build, .. } = ServiceInfo::of_process();
     info!(pid, build, "service started");
     let mut clients = JoinSet::new();
@@ -126,6 +134,7 @@ async fn unreachable(lock: &ServiceLock) {
 
 struct Service {
     projects: Projects,
+    page: ServicePage,
     end: watch::Sender<Option<EndReason>>,
     started: Instant,
 }
@@ -146,6 +155,9 @@ impl Service {
             sweep.tick().await;
             self.projects.close_idle().await;
             let (clients, since) = self.projects.clients();
+            if self.page.is_watched() {
+                continue;
+            }
             let since = since.unwrap_or(self.started).max(self.started);
             if clients == 0 && since.elapsed() > IDLE && idle == IdleEnd::Ends {
                 return;
@@ -233,6 +245,10 @@ async fn respond(
             Some(lines) => Welcome::with(json!(lines)),
             None => Welcome::refusal(no_server(&server)),
         },
+        Wants::Page => match service.page.link() {
+            Ok(url) => Welcome::with(json!({ "url": url })),
+            Err(problem) => Welcome::refusal(problem),
+        },
         Wants::Stop { restarts } => {
             service.end(if restarts { EndReason::Restarts } else { EndReason::Stopped });
             Welcome::with(Value::Bool(true))
@@ -270,6 +286,7 @@ fn status(service: &Service) -> Value {
     let (clients, _) = service.projects.clients();
     let mut status = service.projects.status();
     status["clients"] = json!(clients);
+    status["page"] = json!(service.page.address());
     status["uptimeSeconds"] = json!(service.started.elapsed().as_secs());
     status
 }
@@ -302,7 +319,8 @@ async fn serve_client(
         return write(writer, &Welcome::refusal(unknown.to_string())).await;
     }
     write(writer, &Welcome::with(json!({ "notice": project.notice() }))).await?;
-    let serving = serve_stream(host.clone(), scope, lines.into_reader(), &mut *writer);
+    let options = StreamOptions { scope, observer: project.observer() };
+    let serving = serve_stream(host.clone(), options, lines.into_reader(), &mut *writer);
     tokio::select! {
         served = serving => return served,
         () = service.ended() => {}

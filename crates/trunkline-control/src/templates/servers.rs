@@ -43,7 +43,9 @@ fn project_servers(nonce: Nonce<'_>, project: &Project, servers: &[Server]) -> M
         section.group id=(element_id("project", &[&project.id])) {
             header.bar {
                 h2.path { (name(&project.directory)) }
-                span.muted { (counted(project.clients, "client")) " connected" }
+                @if let Some(clients) = project.clients {
+                    span.muted { (counted(clients, "client")) " connected" }
+                }
             }
             @if let Some(problem) = &project.problem {
                 div.banner.bad role="alert" {
