@@ -11,13 +11,13 @@ use axum::http::{HeaderMap, Method, Uri};
 use trunkline_gateway::{check_host_and_origin, digest_of, new_token};
 
 /// How long a login link can be used.
-pub(crate) const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
+pub(crate) const PAGE_LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// How long a session lasts without requests.
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Links and sessions that are kept; the oldest are forgotten.
-const MAX_KEPT: usize = 64;
+const MAX_CREDENTIALS: usize = 64;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +64,14 @@ impl ControlAccess {
 
     /// A secret that opens one session.
     pub(crate) fn new_link(&self) -> String {
-        add(&self.links, LINK_LIFETIME)
+        add(&self.links, PAGE_LINK_LIFETIME)
     }
 
     /// Exchanges the secret of a link for the cookie of a session; `None` if it is unknown, was used, or is too
     /// old.
     pub(crate) fn open_session(&self, link: &str) -> Option<String> {
         let digest = digest_of(link);
-        let mut links = kept(&self.links, LINK_LIFETIME);
+        let mut links = kept(&self.links, PAGE_LINK_LIFETIME);
         let index = links.iter().position(|it| it.digest == digest)?;
         links.remove(index);
         drop(links);
@@ -145,7 +145,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn add(list: &Mutex<Vec<Credential>>, lifetime: Duration) -> String {
     let secret = new_token();
     let mut list = kept(list, lifetime);
-    if list.len() >= MAX_KEPT {
+    if list.len() >= MAX_CREDENTIALS {
         list.remove(0);
     }
     list.push(Credential { digest: digest_of(&secret), used: Instant::now() });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::task::spawn_blocking;
 use trunkline_gateway::new_token;
 
-use crate::access::{ControlAccess, LINK_LIFETIME};
+use crate::access::{ControlAccess, PAGE_LINK_LIFETIME};
 use crate::activity::Activity;
 use crate::events::EventHub;
 use crate::source::{ControlSource, OpenProject};
@@ -69,7 +69,7 @@ impl Control {
     /// ten minutes.
     pub fn login_link(&self, address: &str) -> LoginLink {
         let url = format!("{}/login?t={}", address.trim_end_matches('/'), self.access().new_link());
-        LoginLink { url, expires_in_seconds: LINK_LIFETIME.as_secs() }
+        LoginLink { url, expires_in_seconds: PAGE_LINK_LIFETIME.as_secs() }
     }
 
     /// Whether a page or a program listens to changes.

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const TRUST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Events that are kept for listeners that come back.
-const MAX_KEPT: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// Items in one event; if there are more, the listener reads the list.
 const MAX_ITEMS: usize = 100;
@@ -58,7 +58,7 @@ struct Snapshot {
 }
 
 /// What a comparison needs.
-pub(crate) trait Watched: Send + Sync + 'static {
+pub(crate) trait ChangeSource: Send + Sync + 'static {
     fn projects(&self) -> Vec<OpenProject>;
     fn servers(&self, projects: &[OpenProject]) -> Vec<Server>;
     fn calls_since(&self, id: u64) -> Vec<Call>;
@@ -69,7 +69,7 @@ pub(crate) trait Watched: Send + Sync + 'static {
 
 impl Default for EventHub {
     fn default() -> Self {
-        Self { sender: broadcast::Sender::new(MAX_KEPT), state: Mutex::default() }
+        Self { sender: broadcast::Sender::new(MAX_EVENTS), state: Mutex::default() }
     }
 }
 
@@ -113,7 +113,7 @@ impl EventHub {
         state.last += 1;
         let items = if items.len() > MAX_ITEMS { Vec::new() } else { items };
         let change = Arc::new(Change { id: state.last, kind: kind.to_owned(), items });
-        if state.kept.len() == MAX_KEPT {
+        if state.kept.len() == MAX_EVENTS {
             state.kept.pop_front();
         }
         state.kept.push_back(Arc::clone(&change));
@@ -126,7 +126,7 @@ impl EventHub {
 }
 
 /// Compares while there is a listener. Started by the first one.
-pub(crate) fn follow(watched: Arc<impl Watched>) {
+pub(crate) fn follow(watched: Arc<impl ChangeSource>) {
     if !watched.hub().begin() {
         return;
     }
@@ -146,7 +146,7 @@ pub(crate) fn follow(watched: Arc<impl Watched>) {
     });
 }
 
-async fn compare(watched: &impl Watched) {
+async fn compare(watched: &impl ChangeSource) {
     let hub = watched.hub();
     let before = hub.state().seen.take();
     let projects = watched.projects();
@@ -172,7 +172,7 @@ async fn compare(watched: &impl Watched) {
     hub.state().seen = Some(now);
 }
 
-fn send_changes(watched: &impl Watched, before: &Snapshot, now: &Snapshot) {
+fn send_changes(watched: &impl ChangeSource, before: &Snapshot, now: &Snapshot) {
     let hub = watched.hub();
     if before.servers != now.servers {
         let is_changed =

@@ -32,8 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! The API and the page are for the owner alone, also on the local machine: whoever reaches them can start
-//! programs. See [`Control::token`] and [`Control::login_link`]; tokens of MCP clients do not open them.
+//! The API and the page are for the owner alone, also on the local machine: they can start programs. See [`Control::token`] and [`Control::login_link`]; tokens of MCP clients do not open them.
 
 mod clock;
 pub mod types;

@@ -1,4 +1,4 @@
-//! What the control API shows and changes, as the program that runs the hosts provides it.
+//! `ControlSource`: the projects, decisions and log that a program gives to its control API.
 
 use trunkline::host::Host;
 

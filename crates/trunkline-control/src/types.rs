@@ -6,6 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Names of conversations: neither blank nor with control characters, and no step in a path.
+pub(crate) const CONVERSATION_PATTERN: &str =
+    r"^(?!\.{1,2}$)(?=.*\S)[^\u0000-\u001f\u007f-\u009f]+$";
+
 /// A configuration with its servers. `serve` has one; the service has one per directory of its clients.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -224,6 +228,7 @@ pub struct CallRequest {
     pub arguments: serde_json::Map<String, Value>,
     /// The conversation in which the call is made.
     #[serde(default)]
+    #[schemars(extend("pattern" = CONVERSATION_PATTERN))]
     pub conversation: Option<String>,
 }
 

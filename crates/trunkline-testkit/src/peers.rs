@@ -223,12 +223,21 @@ pub fn canned_server() -> PathBuf {
 /// # Panics
 ///
 /// When the program cannot be started, takes too long, or fails, with its output.
-pub async fn run(mut command: Command) -> String {
+pub async fn run(command: Command) -> String {
+    run_within(LONGEST_RUN, command).await
+}
+
+/// The same with another limit.
+///
+/// # Panics
+///
+/// When the program cannot be started, takes longer, or fails, with its output.
+pub async fn run_within(longest: Duration, mut command: Command) -> String {
     // Bypasses proxies of the machine between a test and its server.
     command.env("NO_PROXY", "*").stdin(Stdio::null()).kill_on_drop(true);
     let program = format!("{:?}", command.as_std());
-    let Ok(finished) = timeout(LONGEST_RUN, command.output()).await else {
-        panic!("{program} was killed after {LONGEST_RUN:?}");
+    let Ok(finished) = timeout(longest, command.output()).await else {
+        panic!("{program} was killed after {longest:?}");
     };
     let output = finished.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

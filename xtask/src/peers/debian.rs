@@ -1,4 +1,4 @@
-//! Programs of the system that tests run against: a D-Bus session and a keychain.
+//! Programs of the system that tests run against: a browser, a D-Bus session and a keychain.
 
 use std::env;
 use std::path::Path;
@@ -10,8 +10,11 @@ use crate::command::{run, works};
 use crate::output::say;
 
 /// Programs, and the Debian packages that contain them.
-const PROGRAMS: &[(&str, &str)] =
-    &[("dbus-run-session", "dbus"), ("gnome-keyring-daemon", "gnome-keyring")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("chromium", "chromium"),
+    ("dbus-run-session", "dbus"),
+    ("gnome-keyring-daemon", "gnome-keyring"),
+];
 
 /// Installs missing programs, as root on Debian; elsewhere fails with the command to run.
 pub(super) fn install() -> Result<()> {
@@ -38,7 +41,8 @@ pub(super) fn require() -> Result<()> {
     }
 }
 
-/// Packages of missing programs. Only Linux has a keychain that can be tested without a user.
+/// Packages of missing programs. Only Linux has a keychain that can be tested without a user, and a browser
+/// under this name.
 fn missing_packages() -> Vec<&'static str> {
     let is_missing = |(program, _): &&(&str, &str)| !is_installed(program);
     let missing = PROGRAMS.iter().filter(is_missing).map(|(_, package)| *package);
@@ -51,5 +55,7 @@ fn is_installed(program: &str) -> bool {
 }
 
 fn advice(packages: &str) -> String {
-    format!("the tests of the keychain need a D-Bus session: run `apt-get install {packages}`")
+    format!(
+        "the tests of the page and of the keychain need programs: run `apt-get install {packages}`"
+    )
 }

@@ -19,7 +19,7 @@ print('python %d.%d' % sys.version_info[:2])
 
 pub(super) const PEER: Peer = Peer {
     name: "python",
-    what: "the Python SDK of MCP, FastMCP and the jsonschema validator",
+    what: "the Python SDK of MCP, FastMCP, the jsonschema validator and schemathesis",
     why: "our servers and clients must understand those that others wrote",
     locks: &["requirements.txt"],
     find_tools,

@@ -236,7 +236,7 @@ mod tests {
     fn a_store_is_understood_whole_or_not_at_all() {
         let good = r#"{ "version": 1, "files": { "/p/.mcp.json": { "sha256": "ab",
             "outsideFiles": true, "uses": [{ "use": "s: runs x", "sha256": "cd" }], "since": "2026-07-28" } } }"#;
-        let files = parse(good.as_bytes()).unwrap();
+        let (files, _) = parse(good.as_bytes()).unwrap();
         assert_eq!(files["/p/.mcp.json"].reach, FileReach::Anywhere);
         for bad in [
             "",

@@ -35,6 +35,8 @@ mod login_command;
 #[cfg(target_os = "linux")]
 mod orphan_processes;
 #[cfg(target_os = "linux")]
+mod page;
+#[cfg(target_os = "linux")]
 mod escaped_processes;
 #[cfg(target_os = "linux")]
 mod soak;

@@ -98,9 +98,7 @@ fn subjects(
 ) -> Result<Vec<(ToggleSubject, Option<Toggle>)>, ApiError> {
     let toggle = |is_on: Option<bool>| is_on.map(|it| if it { Toggle::On } else { Toggle::Off });
     let (config, catalog) = (project.host.config(), project.host.catalog());
-    let unknown = |what: &str, name: &str| {
-        ApiError::bad_request(format!("there is no {what} `{name}` to switch"))
-    };
+    let unknown = ApiError::not_found;
     let mut subjects = Vec::new();
     for (name, is_on) in &changes.servers {
         let server = ServerName::new(name).ok().filter(|it| config.server(it.as_str()).is_some());

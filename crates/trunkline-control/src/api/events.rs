@@ -17,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{servers, trust};
 use crate::control::Control;
-use crate::events::{EventHub, Watched, follow};
+use crate::events::{ChangeSource, EventHub, follow};
 use crate::source::OpenProject;
 use crate::types::{Call, Change, Server, TrustRequest};
 
@@ -70,7 +70,7 @@ impl<S: Stream + Unpin> Stream for WithControl<S> {
     }
 }
 
-impl Watched for Control {
+impl ChangeSource for Control {
     fn projects(&self) -> Vec<OpenProject> {
         self.source().projects()
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{PREFIX, calls, conversations, events, program, servers, tools, trust};
 use crate::control::Control;
-use crate::types;
+use crate::types::{self, CONVERSATION_PATTERN};
 
 /// The version of the API.
 const VERSION: &str = "1.0.0";
@@ -35,7 +35,7 @@ type Parameter = (&'static str, &'static str, &'static str);
 const PROJECT: Parameter = ("project", "string", "Only of this project");
 const SERVER: Parameter = ("server", "string", "Only of this server");
 const LIMIT: Parameter = ("limit", "limit", "The most items of the page");
-const CURSOR: Parameter = ("cursor", "string", "The `next` of the page before");
+const CURSOR: Parameter = ("cursor", "cursor", "The `next` of the page before");
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
@@ -164,7 +164,7 @@ fn of_tools() -> [Operation; 4] {
         SERVER,
         ("search", "string", "Words in name, title or description"),
         ("visible", "boolean", "Only visible, or only hidden ones"),
-        ("conversation", "string", "As seen in this conversation"),
+        ("conversation", "conversation", "As seen in this conversation"),
         LIMIT,
         CURSOR,
     ];
@@ -285,9 +285,12 @@ fn described(operation: &Operation, problem: &Value, generator: &mut SchemaGener
         responses[status.to_string()] = json!({ "description": "Error", "content": content });
     }
     let in_path = operation.path.split('/').filter_map(|part| part.strip_prefix('{'));
-    let in_path = in_path.map(|name| {
-        let schema = json!({ "type": "string", "minLength": 1 });
-        json!({ "name": name.trim_end_matches('}'), "in": "path", "required": true, "schema": schema })
+    let in_path = in_path.map(|name| name.trim_end_matches('}')).map(|name| {
+        let schema = match name {
+            "conversation" => json!({ "type": "string", "pattern": CONVERSATION_PATTERN }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
+        json!({ "name": name, "in": "path", "required": true, "schema": schema })
     });
     let in_query = operation.query.iter().map(|(name, kind, description)| {
         json!({ "name": name, "in": "query", "description": description, "schema": query_schema(kind) })
@@ -308,6 +311,8 @@ fn described(operation: &Operation, problem: &Value, generator: &mut SchemaGener
 fn query_schema(kind: &str) -> Value {
     match kind {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": servers::MAX_ITEMS }),
+        "cursor" => json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
+        "conversation" => json!({ "type": "string", "pattern": CONVERSATION_PATTERN }),
         "lines" => json!({ "type": "integer", "minimum": 1, "maximum": program::MAX_LINES }),
         kind => json!({ "type": kind }),
     }

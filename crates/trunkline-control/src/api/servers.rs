@@ -53,6 +53,7 @@ pub(super) fn page<T>(
 ) -> Result<Page<T>, ApiError> {
     let limit = checked_limit(limit)?;
     let start = match cursor {
+        Some(cursor) if cursor.starts_with('+') => return Err(unknown_cursor()),
         Some(cursor) => cursor.parse().map_err(|_| unknown_cursor())?,
         None => 0_usize,
     };

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::Markup;
 
-use super::form::Fields;
+use super::form::FormFields;
 use super::respond;
 use crate::api::calls::{self, CallSelection};
 use crate::api::problem::ApiError;
@@ -48,7 +48,7 @@ pub(super) async fn fragment(
 }
 
 fn query_of(text: Option<&str>) -> CallQuery {
-    let fields = Fields::parse(text.unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(text.unwrap_or_default()).unwrap_or_default();
     let text = |name: &str| fields.get(name).to_owned();
     CallQuery { server: text("server"), outcome: text("outcome"), client: text("client") }
 }

@@ -1,12 +1,12 @@
-//! Fields of forms and queries, in their order.
+//! FormFields of forms and queries, in their order.
 
 use axum::extract::Query;
 
-/// Fields of a form or query, several of which may have one name.
+/// FormFields of a form or query, several of which may have one name.
 #[derive(Debug, Default)]
-pub(super) struct Fields(pub(super) Vec<(String, String)>);
+pub(super) struct FormFields(pub(super) Vec<(String, String)>);
 
-impl Fields {
+impl FormFields {
     /// Reads a body or query; `None` if it is not in the format of forms.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let address = format!("/?{text}").parse().ok()?;

@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use maud::Markup;
 
-use super::form::Fields;
+use super::form::FormFields;
 use super::respond::{self, html};
 use crate::access::Refusal;
 use crate::api::problem::ApiError;
@@ -57,7 +57,7 @@ fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
 
 /// Opens a session, and leaves the address with the secret at once.
 pub(super) async fn open(State(control): State<Control>, RawQuery(query): RawQuery) -> Response {
-    let fields = Fields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
     let cookie = control.access().open_session(fields.get("t"));
     let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) else {
         return html(StatusCode::UNAUTHORIZED, |_| templates::login_required());

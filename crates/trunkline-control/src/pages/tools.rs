@@ -6,7 +6,7 @@ use axum::response::Response;
 use maud::Markup;
 use serde_json::Value;
 
-use super::form::Fields;
+use super::form::FormFields;
 use super::respond;
 use crate::api::problem::ApiError;
 use crate::api::tools::{self, ToolSelection};
@@ -44,7 +44,7 @@ pub(super) async fn fragment(
 }
 
 fn query_of(text: Option<&str>) -> ToolQuery {
-    let fields = Fields::parse(text.unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(text.unwrap_or_default()).unwrap_or_default();
     ToolQuery {
         project: fields.get("project").to_owned(),
         server: fields.get("server").to_owned(),
@@ -105,7 +105,7 @@ pub(super) async fn one(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let fields = Fields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
     match tools::find(&control, fields.get("project"), fields.get("name")) {
         Ok(tool) => {
             let body = |nonce: Nonce<'_>| templates::tool(nonce, &tool, None);
@@ -121,7 +121,7 @@ pub(super) async fn preview(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let fields = Fields::parse(&body).unwrap_or_default();
+    let fields = FormFields::parse(&body).unwrap_or_default();
     match tools::find(&control, fields.get("project"), fields.get("name")) {
         Ok(tool) => {
             let arguments = templates::form_arguments(&tool.input_schema, &fields.0);
@@ -136,7 +136,7 @@ pub(super) async fn call(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let fields = Fields::parse(&body).unwrap_or_default();
+    let fields = FormFields::parse(&body).unwrap_or_default();
     let (project, name) = (fields.get("project"), fields.get("name"));
     let tool = match tools::find(&control, project, name) {
         Ok(tool) => tool,

@@ -1,4 +1,4 @@
-//! What of a JSON Schema a form can express: the same plan draws the form and reads it.
+//! Plan of a form for a JSON Schema: the same plan draws the form and reads it.
 
 use serde_json::{Map, Value};
 

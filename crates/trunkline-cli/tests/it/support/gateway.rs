@@ -126,19 +126,36 @@ pub(crate) fn tools_at(folder: &Folder, url: &str, token: Option<&str>) -> Vec<S
 /// The status and the whole response to one request.
 pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
     let host = url.split('/').nth(2).unwrap();
-    post_under(host, url, headers, body)
+    exchange("POST", host, url, headers, body)
+}
+
+/// The status and the whole response to one request with any method.
+pub(crate) fn request(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String) {
+    let host = url.split('/').nth(2).unwrap();
+    exchange(method, host, url, headers, body)
 }
 
 /// The status of the same request with another `Host` than in the URL.
 pub(crate) fn post_as(url: &str, host: &str, body: &str) -> u16 {
-    post_under(host, url, &[], body).0
+    exchange("POST", host, url, &[], body).0
 }
 
-fn post_under(host: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+fn exchange(
+    method: &str,
+    host: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String) {
     let rest = url.strip_prefix("http://").unwrap();
     let (authority, path) = rest.split_once('/').unwrap();
     let mut head = format!(
-        "POST /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\
+        "{method} /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\
          content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
          content-length: {}\r\n",
         body.len()
