@@ -1,5 +1,6 @@
 //! The control API and page of a gateway or of the service: its token, and what it shows of this program.
 
+pub(crate) mod audit;
 pub(crate) mod token;
 pub(crate) mod trust_requests;
 pub(crate) mod served_host;

@@ -34,7 +34,14 @@ fn main() -> ExitCode {
     if let Err(error) = arguments.check() {
         return terminal::usage(&error);
     }
+    let log_file = arguments.command.log_file();
+    let mut file_log = None;
     let log = match log::filter(environment.log_filter().as_deref(), arguments.global.verbose) {
+        Ok(Some(filter)) if log_file.is_some() => {
+            // A service without a log is better than none.
+            file_log = log_file.and_then(|path| log::start_file(filter, path).ok());
+            None
+        }
         Ok(filter) => filter.map(log::start),
         Err(problem) => return terminal::usage(&Arguments::usage_error(&problem)),
     };
@@ -42,5 +49,7 @@ fn main() -> ExitCode {
     config::secrets::install(&settings, &environment);
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
-    exit::code(result, settings.format, &mut terminal)
+    let code = exit::code(result, settings.format, &mut terminal);
+    drop(file_log);
+    code
 }

@@ -1,6 +1,6 @@
 //! The requests of clients: recent ones, metrics, and the audit log.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
@@ -26,8 +26,8 @@ pub struct Activity {
 struct ActivityShared {
     metrics: Metrics,
     recent: Mutex<RecentCalls>,
-    audit: Option<AuditLog>,
-    payloads: Payloads,
+    /// The audit logs of projects that have one.
+    audits: Mutex<HashMap<Box<str>, AuditLog>>,
 }
 
 #[derive(Default)]
@@ -37,12 +37,18 @@ struct RecentCalls {
 }
 
 impl Activity {
-    /// Also writes an audit log.
-    #[must_use]
-    pub fn with_audit(log: AuditLog) -> Self {
-        let payloads = log.payloads();
-        let shared = ActivityShared { audit: Some(log), payloads, ..ActivityShared::default() };
-        Self { shared: Arc::new(shared) }
+    /// Writes the calls of a project to an audit log from now on, or to none.
+    pub fn set_audit(&self, project: &str, log: Option<AuditLog>) {
+        let mut audits = self.shared.audits.lock().unwrap_or_else(PoisonError::into_inner);
+        match log {
+            Some(log) => drop(audits.insert(project.into(), log)),
+            None => drop(audits.remove(project)),
+        }
+    }
+
+    fn audit(&self, project: &str) -> Option<AuditLog> {
+        let audits = self.shared.audits.lock().unwrap_or_else(PoisonError::into_inner);
+        audits.get(project).cloned()
     }
 
     /// The observer for the gateways of one project.
@@ -58,12 +64,14 @@ impl Activity {
         if !is_call(&record.method) {
             return;
         }
-        if let Some(audit) = &self.shared.audit {
+        let audit = self.audit(project);
+        let payloads = audit.as_ref().map_or(Payloads::Digests, AuditLog::payloads);
+        if let Some(audit) = &audit {
             audit.add(project, record);
         }
         let mut recent = self.recent();
         recent.last += 1;
-        let call = call_of(project, record, recent.last, self.shared.payloads);
+        let call = call_of(project, record, recent.last, payloads);
         recent.calls.push_front(call);
         recent.calls.truncate(MAX_RECENT);
     }

@@ -58,6 +58,12 @@ impl AuditLog {
         Ok(Self { lines, payloads, lost: Arc::default() })
     }
 
+    /// The same log for a project with other settings.
+    #[must_use]
+    pub fn with_payloads(&self, payloads: Payloads) -> Self {
+        Self { payloads, ..self.clone() }
+    }
+
     /// Whether lines contain arguments and results.
     pub(crate) fn payloads(&self) -> Payloads {
         self.payloads

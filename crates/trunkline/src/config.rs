@@ -33,6 +33,7 @@ mod limits;
 mod decode;
 mod units;
 mod keywords;
+mod audit_settings;
 mod secret_settings;
 mod inherit;
 mod oauth;
@@ -65,6 +66,7 @@ mod inspect;
 
 pub(crate) use agent::deciding_pattern;
 pub use agents::{AgentFile, LoadedAgents, load_agents, parse_agents};
+pub use audit_settings::AuditSettings;
 pub use chain::{
     CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, LoopError, MAX_NESTED_PROCESSES,
     MAX_REQUEST_HOPS, MISCONFIGURED_EXIT_STATUS,

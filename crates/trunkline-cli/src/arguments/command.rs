@@ -1,5 +1,7 @@
 //! The commands, each with its arguments. Doc comments are the help text.
 
+use std::path::Path;
+
 use clap::Subcommand;
 use clap_complete::Shell;
 
@@ -378,6 +380,15 @@ impl Command {
             | Self::Completions { .. }
             | Self::DemoServer(_) => return None,
         })
+    }
+
+    /// The file to log to, instead of standard error.
+    pub(crate) fn log_file(&self) -> Option<&Path> {
+        match self {
+            #[cfg(unix)]
+            Self::Up(arguments) => arguments.log.as_deref(),
+            _ => None,
+        }
     }
 
     /// The mode of this run, for commands that serve models.

@@ -27,6 +27,10 @@ pub(crate) struct UpArguments {
     #[arg(long, hide = true)]
     pub(crate) detach: bool,
 
+    /// Logs to this file instead of standard error
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+
     /// Reports on standard output when the service listens
     #[arg(long, hide = true)]
     pub(crate) report: bool,

@@ -43,7 +43,9 @@ pub(crate) fn run(
         }
     };
     let lines = tail::last_lines_of(&mut log, arguments.lines)?;
-    terminal.print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+    terminal.print(
+        &lines.iter().map(|line| format!("{}\n", tail::readable(line))).collect::<String>(),
+    )?;
     if arguments.follow {
         follow(log, &path, terminal)?;
     }
@@ -62,7 +64,7 @@ fn follow(mut log: File, path: &Path, terminal: &mut Terminal) -> Result<()> {
         log.read_to_end(&mut bytes)?;
         let text: String = String::from_utf8_lossy(&bytes).into_owned();
         let lines: String =
-            text.lines().map(|line| format!("{}\n", escape_control(line))).collect();
+            text.lines().map(|line| format!("{}\n", tail::readable(line))).collect();
         if !lines.is_empty() && !terminal.print_on(&lines)? {
             return Ok(());
         }

@@ -16,9 +16,9 @@ use trunkline_gateway::{
 use crate::arguments::{Format, ServeArguments};
 use crate::config::consent;
 use crate::config::logins::{Browser, oauth};
-use crate::control::control_of;
 use crate::control::served_host::{PROJECT, ServedHost};
 use crate::control::trust_requests::ProjectFiles;
+use crate::control::{audit, control_of};
 use crate::environment::ProcessEnv;
 use crate::gateway::client_config::{ClientEndpoints, client_entry};
 use crate::gateway::health::report_on;
@@ -205,6 +205,8 @@ impl ServeCommand<'_> {
         let problems = report::problems(&hosted.loaded, Verbosity::Normal, ColorStyle::Plain);
         status.on_loaded(&hosted.loaded, self.environment.working_directory(), problems);
         let following = following.reporting_to(status.clone());
+        let settings = *hosted.loaded.config.audit();
+        audit::apply(&activity, PROJECT, settings, (self.environment, terminal));
         let source = Arc::new(self.source(hosted, status));
         let control = control_of(source, activity, hosts, self.environment, terminal);
         let router = router(hosted.host.clone(), GatewayOptions { observer, ..options })

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
@@ -217,6 +217,9 @@ const MAX_MESSAGES: usize = 4096;
 /// Time at the end of the program for the messages that wait.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
+/// Whether messages are events of the log.
+static LOGS_MESSAGES: AtomicBool = AtomicBool::new(false);
+
 /// The queue of messages, once there is a log.
 static QUEUE: OnceLock<MessageQueue> = OnceLock::new();
 
@@ -279,6 +282,12 @@ fn write_queued(messages: &Receiver<QueuedMessage>) {
 
 /// Writes to stderr, through the queue if there is one. Failures are ignored.
 pub(crate) fn write_message(text: &str) {
+    if LOGS_MESSAGES.load(Ordering::Relaxed) {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            tracing::info!("{line}");
+        }
+        return;
+    }
     match QUEUE.get() {
         Some(queue) => queue.send(text),
         None => write_directly(text),
@@ -287,6 +296,11 @@ pub(crate) fn write_message(text: &str) {
 
 fn write_directly(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes messages to the log instead of stderr from now on, as events.
+pub(crate) fn log_messages() {
+    LOGS_MESSAGES.store(true, Ordering::Relaxed);
 }
 
 /// Escapes invisible characters, and those that change how others are displayed, as in JSON. In a

@@ -27,8 +27,8 @@ use crate::arguments::Format;
 use crate::config::consent;
 use crate::config::logins::{Browser, oauth};
 use crate::config::secrets;
-use crate::control::count_tokens;
 use crate::control::trust_requests::{self, ProjectFiles};
+use crate::control::{audit, count_tokens};
 use crate::environment::ProcessEnv;
 use crate::gateway::health::report_on;
 use crate::gateway::reload::{ConfigReloader, ReloadStatus};
@@ -181,7 +181,7 @@ impl Projects {
         let Some(lease) = self.enter(&key) else { return Ok(None) };
         let project = &lease.slot.project;
         let id = key.id();
-        let project = project.get_or_try_init(|| start(client, id, &self.shared.pool)).await?;
+        let project = project.get_or_try_init(|| start(client, id, &self.shared)).await?;
         // Closed meanwhile: it was not among the projects that had started.
         if self.projects().is_closed {
             project.close().await;
@@ -372,7 +372,11 @@ async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {
 }
 
 /// Starts the host of a client, in the environment of that client.
-async fn start(client: &ClientEnvironment, id: String, pool: &ConnectionPool) -> Result<Project> {
+async fn start(
+    client: &ClientEnvironment,
+    id: String,
+    shared: &Arc<ProjectsShared>,
+) -> Result<Project> {
     let environment = Arc::new(ProcessEnv::of_client(client.directory.clone(), client.variables()));
     let mode = client.mode.as_deref();
     let modes = [ToolMode::Direct, ToolMode::Meta, ToolMode::Auto];
@@ -387,10 +391,10 @@ async fn start(client: &ClientEnvironment, id: String, pool: &ConnectionPool) ->
     };
     secrets::install(&settings, &environment);
     let directory = client.directory.clone();
-    let pool = pool.clone();
+    let shared = Arc::clone(shared);
     // Reads files, which may be slow.
     let started = tokio::task::spawn_blocking(move || {
-        start_blocking(&settings, &environment, (directory, id), pool)
+        start_blocking(&settings, &environment, (directory, id), &shared)
     });
     started.await?
 }
@@ -399,7 +403,7 @@ fn start_blocking(
     settings: &Settings,
     environment: &Arc<ProcessEnv>,
     (directory, id): (PathBuf, String),
-    pool: ConnectionPool,
+    shared: &ProjectsShared,
 ) -> Result<Project> {
     let runtime = tokio::runtime::Handle::current();
     let terminal = Terminal::new(settings);
@@ -416,11 +420,12 @@ fn start_blocking(
         bail!("no server of the configuration can be used:\n{messages}");
     }
     consent::say_held(&loaded, &terminal);
+    audit::apply(&shared.activity, &id, *loaded.config.audit(), (environment, &terminal));
     files.on_loaded(&loaded, &directory, messages);
     let builder = command_host::with_cache(settings, environment)
         .oauth(oauth(settings, environment, Browser::Local))
         .capabilities(client_capabilities())
-        .connection_pool(pool, directory.clone());
+        .connection_pool(shared.pool.clone(), directory.clone());
     let builder = command_host::with_state(builder, &loaded, environment);
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let mut loaded = loaded;

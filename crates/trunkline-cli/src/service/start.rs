@@ -1,7 +1,6 @@
 //! Starts the service in the background, and waits until it listens. The service reports over a pipe that
 //! it is ready, or why not.
 
-use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -26,9 +25,6 @@ const READY: Duration = Duration::from_secs(30);
 
 /// Limit on the line that reports the start.
 const MAX_REPORT: u64 = 64 * 1024;
-
-/// The size at which the log is kept as the old one and begun anew.
-const MAX_LOG: u64 = 10 * 1024 * 1024;
 
 /// The variables of the service itself: its folders, the keychain and the log.
 const VARIABLES: [&str; 14] = [
@@ -111,10 +107,6 @@ fn open_log(path: &Path) -> Result<Stdio> {
         fs::create_dir_all(folder)
             .with_context(|| format!("{} cannot be created", shown(folder)))?;
     }
-    if fs::metadata(path).is_ok_and(|log| log.len() > MAX_LOG) {
-        // The service can do without the old one.
-        let _ = fs::rename(path, path.with_added_extension("old"));
-    }
     let log = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     Ok(log.with_context(|| format!("the log {} cannot be opened", shown(path)))?.into())
 }
@@ -124,8 +116,12 @@ fn open_log(path: &Path) -> Result<Stdio> {
 pub(crate) fn detach(environment: &ProcessEnv) -> Result<()> {
     rustix::process::setsid().context("no session can be created")?;
     let program = environment.program().context("the path of this program is not known")?;
-    let arguments = ["up", "--foreground", "--report", "-v"].map(OsStr::new);
-    Command::new(program).args(arguments).spawn().context("the service cannot be started")?;
+    let mut command = Command::new(program);
+    command.args(["up", "--foreground", "--report", "-v"]);
+    if let Ok(log) = log_file(environment) {
+        command.arg("--log").arg(log);
+    }
+    command.spawn().context("the service cannot be started")?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::audit_settings::AuditSettings;
 use super::inherit::InheritEnv;
 use super::keywords::{Access, RestartRule, ToolMode};
 use super::model::{
@@ -21,6 +22,11 @@ impl Config {
     /// Where secrets are stored, by layers that may choose it.
     pub fn secrets(&self) -> &SecretSettings {
         &self.secrets
+    }
+
+    /// Which calls are recorded, by layers that may choose it.
+    pub fn audit(&self) -> &AuditSettings {
+        &self.audit
     }
 
     /// The whole configuration under the keys of `trunkline.json`: every secret replaced by `***`,
@@ -61,6 +67,7 @@ impl Config {
             "resourcesAsTools": self.surface.resources_as_tools,
             "promptsAsTools": self.surface.prompts_as_tools,
             "secrets": self.secrets.to_json(),
+            "audit": self.audit.to_json(),
             "naming": {
                 "separator": self.naming.separator,
                 "maxLength": self.naming.max_length,

@@ -81,6 +81,7 @@ impl Merger {
         self.unreadable_settings.retain(|it| !is_replaced(it));
         self.unreadable_settings.extend(layer.unreadable_settings);
         layer.secrets.apply(&mut self.config.secrets);
+        layer.audit.apply(&mut self.config.audit);
         layer.naming.apply(&mut self.config.naming);
         layer.surface.apply(&mut self.config.surface);
         layer.behaviour.apply(&mut self.config.defaults);

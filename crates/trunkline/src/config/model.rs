@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::agent::{Agent, AgentPattern, Agents, ItemToolSettings};
+use super::audit_settings::AuditSettings;
 use super::identity::ConfigIdentity;
 use super::inherit::InheritEnv;
 pub use super::keywords::{Access, Protocol, Share, StartPolicy, ToolMode, Trust, UriStyle};
@@ -33,6 +34,7 @@ pub struct Config {
     /// The location of `maxResultBytes` for all servers, if a layer sets it.
     pub(crate) max_result_place: Option<Location>,
     pub(crate) secrets: SecretSettings,
+    pub(crate) audit: AuditSettings,
     pub(crate) unknown: Vec<UnknownKey>,
     pub(crate) identity: ConfigIdentity,
 }

@@ -306,6 +306,17 @@ written! {
 }
 
 written! {
+    /// Record of the calls of clients.
+    struct AuditEntry {
+        /// Whether calls are written to the audit log. Default: `false`.
+        log: bool = "log",
+        /// Whether arguments and results are kept too, in the log and in lists of recent calls. They may contain
+        /// secrets. Default: `false`.
+        payloads: bool = "payloads",
+    }
+}
+
+written! {
     /// A configuration of Trunkline. Entries of other hosts work unchanged.
     open struct FileEntry {
         /// URL or path of this schema, for editors.
@@ -365,6 +376,8 @@ written! {
         @rule max_result: WrittenSize = "maxResultBytes",
         /// Where secrets are stored. Only in your own configuration, or one that you name.
         secrets: SecretsEntry = "secrets",
+        /// Which calls are recorded. Only in your own configuration, or one that you name.
+        audit: AuditEntry = "audit",
         /// Inputs of the user (VS Code).
         inputs: Vec<WithSpan<InputEntry>> = "inputs",
         /// Timeout of calls to all servers, in seconds (Zed).

@@ -27,8 +27,10 @@ mod containers;
 mod choices;
 mod gemini;
 mod global;
+mod audit;
 mod secrets;
 
+pub(crate) use audit::AuditLayer;
 pub(crate) use choices::{BundleDraft, WholeBundle};
 use containers::{ContainerKind, Containers};
 pub(crate) use global::UnreadableSetting;
@@ -50,6 +52,7 @@ pub(crate) struct Layer {
     pub(crate) agents: Option<Agents>,
     pub(crate) unreadable: UnreadableParts,
     pub(crate) secrets: SecretsLayer,
+    pub(crate) audit: AuditLayer,
     pub(crate) naming: NamingLayer,
     pub(crate) surface: SurfaceLayer,
     pub(crate) behaviour: ServerSettingsLayer,
@@ -69,6 +72,7 @@ impl Layer {
         behaviour.limit();
         Self {
             secrets: SecretsLayer::unreadable(&origin),
+            audit: AuditLayer::unreadable(&origin),
             origin,
             servers: Vec::new(),
             bundles: Vec::new(),
@@ -160,6 +164,7 @@ impl LayerReader<'_, '_> {
             agents: self.agents(root, &file, &containers),
             unreadable: self.unreadable_parts(root, &containers),
             secrets: self.secrets(root, &file),
+            audit: self.audit(root, &file),
             naming,
             surface: SurfaceLayer::of_file(&file),
             behaviour,
