@@ -9,6 +9,8 @@ mod startup_stderr;
 mod command_timeouts;
 mod config_command;
 #[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
 mod conversations;
 mod all_commands;
 mod schema_command;

@@ -442,6 +442,54 @@ fn a_client_of_another_version_gets_a_clear_error() {
     assert!(answer.contains("trunkline restart"), "{answer}");
 }
 
+/// A client of an older program is served as before.
+#[test]
+fn an_older_client_gets_along_with_a_newer_service() {
+    let machine = Machine::new(&config(&marker()));
+    assert_eq!(machine.folder.run(&["up"]).code, 0);
+    let stream = UnixStream::connect(machine.socket()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let variables = json!({ "HOME": machine.home(), "PATH": "/usr/bin:/bin" });
+    let client = json!({ "directory": machine.folder.project(), "variables": variables });
+    let hello = json!({ "trunkline": 1, "build": "0.0.9", "wants": { "mcp": client } });
+    writeln!(&stream, "{hello}").unwrap();
+    let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+    let welcome = lines.next().unwrap();
+    assert!(welcome.contains("service") && !welcome.contains("error"), "{welcome}");
+    writeln!(&stream, "{INITIALIZE}").unwrap();
+    let answer = lines.next().unwrap();
+    assert!(answer.contains("serverInfo"), "{answer}");
+}
+
+/// Calls go on while the configuration changes around their server.
+#[test]
+fn no_call_is_lost_while_configurations_are_reloaded() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut clients: Vec<_> = (0..3).map(|_| machine.session()).collect();
+    let loaded = |count: usize| {
+        let servers = machine.ps()["projects"][0]["servers"].as_array().map_or(0, Vec::len);
+        servers == count
+    };
+    for round in 0..4 {
+        let mut changed = config(&marker);
+        for number in 0..=round % 2 {
+            changed["mcpServers"][format!("more-{number}")] = words(&marker);
+        }
+        machine.configure(&changed.to_string());
+        let mut is_loaded = false;
+        // Until the change is in use, and a few more.
+        let mut left = 20;
+        while left > 0 {
+            for (number, client) in clients.iter_mut().enumerate() {
+                assert_eq!(client.shout(&format!("a{number}")), format!("A{number}"));
+            }
+            is_loaded = is_loaded || loaded(2 + round % 2);
+            left -= usize::from(is_loaded);
+        }
+    }
+}
+
 #[test]
 fn a_changed_configuration_is_applied_and_a_broken_one_is_reported() {
     let marker = marker();
