@@ -1,6 +1,8 @@
 //! The control API and page of a gateway or of the service: its token, and what it shows of this program.
 
 pub(crate) mod audit;
+#[cfg(feature = "otel")]
+pub(crate) mod export;
 pub(crate) mod token;
 pub(crate) mod trust_requests;
 pub(crate) mod served_host;
@@ -21,6 +23,8 @@ pub(crate) fn control_of(
     environment: &ProcessEnv,
     terminal: &Terminal,
 ) -> Control {
+    #[cfg(feature = "otel")]
+    export::start(&activity, environment, terminal);
     let token = token::of_user(environment);
     // Without the file there is a token for this process alone, and links still work.
     let token = token.map_err(|error| terminal.warn(&format!("{error:#}"))).ok();

@@ -1,6 +1,8 @@
 //! The requests of clients: recent ones, metrics, and the audit log.
 
 use std::collections::{HashMap, VecDeque};
+#[cfg(feature = "otel")]
+use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
@@ -8,6 +10,8 @@ use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
 use crate::audit::{AuditLog, Payloads, milliseconds};
 use crate::clock::rfc3339;
 use crate::metrics::Metrics;
+#[cfg(feature = "otel")]
+use crate::otlp::OtlpExporter;
 use crate::types::Call;
 
 /// Recent requests that are kept.
@@ -26,6 +30,8 @@ pub struct Activity {
 struct ActivityShared {
     metrics: Metrics,
     recent: Mutex<RecentCalls>,
+    #[cfg(feature = "otel")]
+    exporter: OnceLock<OtlpExporter>,
     /// The audit logs of projects that have one.
     audits: Mutex<HashMap<Box<str>, AuditLog>>,
 }
@@ -51,6 +57,20 @@ impl Activity {
         audits.get(project).cloned()
     }
 
+    /// Exports all requests from now on. Only the first exporter has an effect.
+    #[cfg(feature = "otel")]
+    pub fn set_exporter(&self, exporter: OtlpExporter) {
+        let _ = self.shared.exporter.set(exporter);
+    }
+
+    /// Whether requests are exported as spans.
+    fn is_tracing(&self) -> bool {
+        #[cfg(feature = "otel")]
+        return self.shared.exporter.get().is_some();
+        #[cfg(not(feature = "otel"))]
+        false
+    }
+
     /// The observer for the gateways of one project.
     pub fn observer(&self, project: &str) -> Observer {
         let (activity, project) = (self.clone(), project.into());
@@ -60,6 +80,10 @@ impl Activity {
     /// Adds a request that has ended.
     pub(crate) fn add(&self, project: &str, record: &RequestRecord) {
         self.shared.metrics.count(record);
+        #[cfg(feature = "otel")]
+        if let Some(exporter) = self.shared.exporter.get() {
+            exporter.add(record);
+        }
         // Lists and pings are not what a person asks about.
         if !is_call(&record.method) {
             return;
@@ -110,6 +134,10 @@ struct ProjectObserver {
 impl RequestObserver for ProjectObserver {
     fn on_request(&self, record: RequestRecord) {
         self.activity.add(&self.project, &record);
+    }
+
+    fn is_tracing(&self) -> bool {
+        self.activity.is_tracing()
     }
 }
 

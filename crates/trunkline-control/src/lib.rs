@@ -40,6 +40,8 @@ mod source;
 mod rotated_file;
 mod audit;
 mod metrics;
+#[cfg(feature = "otel")]
+pub mod otlp;
 mod activity;
 mod access;
 mod events;

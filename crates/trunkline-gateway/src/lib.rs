@@ -80,4 +80,5 @@ pub use crate::transport::http::{AcceptStatus, Serve, router, serve};
 pub use crate::transport::ndjson::{InputLine, LineReader};
 pub use crate::transport::stdio::serve_stream;
 pub use options::{GatewayOptions, Limits, Observer, StreamOptions};
-pub use request::record::{RequestObserver, RequestOutcome, RequestRecord};
+pub use request::record::{RequestObserver, RequestOutcome, RequestRecord, RequestTrace};
+pub use request::trace_context::TraceContext;

@@ -1,5 +1,6 @@
 //! One incoming request and its response, in either era.
 
+pub(crate) mod trace_context;
 pub(crate) mod errors;
 pub(crate) mod malformed;
 pub(crate) mod incoming;

@@ -27,12 +27,17 @@ const READY: Duration = Duration::from_secs(30);
 const MAX_REPORT: u64 = 64 * 1024;
 
 /// The variables of the service itself: its folders, the keychain and the log.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 19] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "HOME",
     "LANG",
     "LC_ALL",
     "LOGNAME",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_SDK_DISABLED",
+    "OTEL_SERVICE_NAME",
     "PATH",
     "TMPDIR",
     "TRUNKLINE_LOG",

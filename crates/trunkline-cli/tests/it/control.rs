@@ -1,11 +1,14 @@
 //! The control API of `serve`: calls, metrics, audit log, events and access.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use trunkline_testkit::peers;
 
 use crate::support::gateway::{Serving, post, request};
 use crate::support::processes::{LONGEST_START, wait_until};
@@ -173,3 +176,108 @@ fn a_link_is_made_for_a_gateway_by_its_address() {
     let run = controlled.folder.run(&["page", "--address", "http://example.com"]);
     assert!(run.code == 1 && run.messages.contains("not this machine"), "{run}");
 }
+
+/// A collector that keeps what it receives.
+struct Collector {
+    address: String,
+    received: Receiver<(String, String)>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, received) = mpsc::channel();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let _ = sender.send(exchange(stream));
+            }
+        });
+        Self { address, received }
+    }
+
+    /// The next document at a path.
+    fn next(&self, path: &str) -> Value {
+        loop {
+            let (to, body) = self.received.recv_timeout(Duration::from_secs(60)).unwrap();
+            if to == path {
+                return serde_json::from_str(&body).unwrap();
+            }
+        }
+    }
+}
+
+/// The path and body of a request, which is accepted.
+fn exchange(stream: TcpStream) -> (String, String) {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+    let path = first.split(' ').nth(1).unwrap().to_owned();
+    (path, String::from_utf8(body).unwrap())
+}
+
+/// The official messages of OpenTelemetry read both documents, unknown fields not allowed.
+#[tokio::test]
+async fn requests_are_exported_to_a_collector() {
+    let collector = Collector::start();
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let config = json!({ "mcpServers": { "words": { "command": program, "args": ["demo-server", "words"] } } });
+    let folder = Folder::new().file("mcp.json", config.to_string());
+    let mut command = folder.command(&["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.address);
+    let serving = Serving::run(command);
+    let controlled = Controlled { folder, serving, token: String::new() };
+    controlled.call("words_shout", &json!({ "text": "private" }));
+    let traces = collector.next("/v1/traces");
+    let text = traces.to_string();
+    assert!(text.contains("tools/call words_shout") && !text.contains("private"), "{text}");
+    let spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let kinds: Vec<_> = spans.iter().map(|span| span["kind"].as_u64().unwrap()).collect();
+    assert!(kinds.contains(&2) && kinds.contains(&3), "{text}");
+    let metrics = collector.next("/v1/metrics");
+    assert!(metrics.to_string().contains("mcp.server.operation.duration"), "{metrics}");
+    let script = controlled.folder.project().join("read.py");
+    let messages = json!({ "traces": traces, "metrics": metrics });
+    fs::write(controlled.folder.project().join("documents.json"), messages.to_string()).unwrap();
+    fs::write(&script, READ_DOCUMENTS).unwrap();
+    let mut command = peers::python_script(&script);
+    command.current_dir(controlled.folder.project());
+    let printed = peers::run(command).await;
+    assert!(printed.starts_with("spans "), "{printed}");
+}
+
+const READ_DOCUMENTS: &str = "
+import base64, json
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+documents = json.load(open('documents.json'))
+
+def ids(value):
+    # OTLP writes IDs in hexadecimal digits, where the JSON of protobuf has base64.
+    if isinstance(value, dict):
+        return {k: base64.b64encode(bytes.fromhex(v)).decode() if k in ('traceId', 'spanId', 'parentSpanId') else ids(v)
+                for k, v in value.items()}
+    return [ids(it) for it in value] if isinstance(value, list) else value
+
+traces = json_format.ParseDict(ids(documents['traces']), ExportTraceServiceRequest())
+metrics = json_format.ParseDict(documents['metrics'], ExportMetricsServiceRequest())
+spans = traces.resource_spans[0].scope_spans[0].spans
+assert all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans)
+assert metrics.resource_metrics[0].scope_metrics[0].metrics[0].histogram.data_points
+print('spans', len(spans))
+";

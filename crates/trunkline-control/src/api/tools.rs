@@ -271,5 +271,6 @@ fn record_of(
         code: None,
         params: Raw::from_value(&params),
         result: None,
+        trace: None,
     }
 }

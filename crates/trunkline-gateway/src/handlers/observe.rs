@@ -9,14 +9,18 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task_local;
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::error::ErrorKind;
+use trunkline::message::Raw;
 use trunkline::name::{ServerName, uri_without_credentials};
 use trunkline::principal::Principal;
 use trunkline::protocol::subject_key;
 
 use crate::client::caller::Caller;
 use crate::request::incoming::IncomingRequest;
-use crate::request::record::{RequestObserver, RequestOutcome, RequestRecord, client_name, cut};
+use crate::request::record::{
+    RequestObserver, RequestOutcome, RequestRecord, RequestTrace, client_name, cut,
+};
 use crate::request::response::RpcResult;
+use crate::request::trace_context::{TRACEPARENT, TraceContext};
 
 /// The outcome of a request that failed.
 fn outcome_of(error: &CallError) -> RequestOutcome {
@@ -36,6 +40,7 @@ struct RequestFacts {
     server: Option<ServerName>,
     upstream: Duration,
     failure: Option<RequestOutcome>,
+    trace: Option<RequestTrace>,
 }
 
 type SharedFacts = Arc<Mutex<RequestFacts>>;
@@ -78,6 +83,31 @@ pub(super) async fn upstream<T>(waiting: impl Future<Output = T>) -> T {
     result
 }
 
+/// Parameters with the trace context of the request to the server, if the observer traces. Otherwise not a byte changes.
+pub(super) fn with_trace_context(params: Raw) -> Raw {
+    let mut context = None;
+    add(|facts| {
+        if let Some(trace) = &mut facts.trace {
+            let client = trace.server.child();
+            trace.client = Some((client, SystemTime::now()));
+            context = Some(client);
+        }
+    });
+    let Some(context) = context else { return params };
+    let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
+    params.with("_meta", &meta.with(TRACEPARENT, &Raw::from_string(&context.to_string())))
+}
+
+/// The spans of a request when it is received.
+fn trace_of(incoming: &IncomingRequest) -> RequestTrace {
+    let meta = incoming.params.get("_meta").and_then(|meta| meta.get(TRACEPARENT));
+    let in_meta = meta.and_then(|value| TraceContext::parse(&value.as_str()?));
+    let parent = in_meta.or(incoming.http_trace);
+    let link = incoming.http_trace.filter(|_| in_meta.is_some());
+    let server = parent.as_ref().map_or_else(TraceContext::root, TraceContext::child);
+    RequestTrace { server, parent, link, client: None }
+}
+
 /// What is known of a request when it is received.
 fn record_of(caller: &Caller, incoming: &IncomingRequest) -> RequestRecord {
     let subject = match (subject_key(&incoming.method), incoming.subject()) {
@@ -103,6 +133,7 @@ fn record_of(caller: &Caller, incoming: &IncomingRequest) -> RequestRecord {
         code: None,
         params: incoming.params.clone(),
         result: None,
+        trace: None,
     }
 }
 
@@ -121,7 +152,10 @@ impl ObservedRequest {
         incoming: &IncomingRequest,
     ) -> Self {
         let record = Some(Box::new(record_of(caller, incoming)));
-        Self { observer, facts: SharedFacts::default(), started: Instant::now(), record }
+        let trace = observer.is_tracing().then(|| trace_of(incoming));
+        let facts = RequestFacts { trace, ..RequestFacts::default() };
+        let facts = Arc::new(Mutex::new(facts));
+        Self { observer, facts, started: Instant::now(), record }
     }
 
     /// Handles the request.
@@ -160,6 +194,7 @@ impl Drop for ObservedRequest {
         let mut facts = lock(&self.facts);
         record.upstream = facts.upstream.min(record.duration);
         record.server = facts.server.take();
+        record.trace = facts.trace;
         if let Some(subject) = facts.subject.take() {
             record.subject = Some(subject);
         }

@@ -72,6 +72,7 @@ impl Gateway {
     ) -> RpcResult {
         let sent = without_legacy_task(relay_method, &incoming.params);
         let sent = handler.caller.with_client_meta(&sent);
+        let sent = observe::with_trace_context(sent);
         let view = self.view(&handler.caller)?;
         let request = (relay_method, &incoming.params);
         match self.host.find(&view, relay_method, &sent) {

@@ -9,6 +9,7 @@ use trunkline::principal::RequestPath;
 use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 
 use super::errors::invalid;
+use super::trace_context::TraceContext;
 use crate::access::budget::Reservation;
 
 /// Limit of `clientInfo` and of `capabilities` in bytes. They are stored with the session, and sent
@@ -31,6 +32,8 @@ pub(crate) struct IncomingRequest {
     subject: Option<Raw>,
     /// The processes it has come through.
     pub(crate) path: RequestPath,
+    /// The trace context of the HTTP request.
+    pub(crate) http_trace: Option<TraceContext>,
     /// Whether a meta tool names the tool to call.
     pub(crate) is_meta: bool,
     /// Whether the result is that of a tool, although the request reads a resource or gets a prompt.
@@ -72,6 +75,7 @@ impl IncomingRequest {
             headers,
             subject,
             path,
+            http_trace: None,
             is_meta: false,
             is_item_tool: false,
             reservation,
@@ -104,6 +108,11 @@ impl IncomingRequest {
     /// The same request, holding a part of a byte budget.
     pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
         Self { reservation, ..self }
+    }
+
+    /// The same request with the trace context of its HTTP request.
+    pub(crate) fn with_http_trace(self, http_trace: Option<TraceContext>) -> Self {
+        Self { http_trace, ..self }
     }
 
     /// The same request with the processes it came through.

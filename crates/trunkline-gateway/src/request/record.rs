@@ -7,6 +7,7 @@ use trunkline::message::Raw;
 use trunkline::name::{ConversationName, ServerName};
 
 use super::incoming::ClientProfile;
+use super::trace_context::TraceContext;
 
 /// Characters of a name that are logged.
 const MAX_NAME_CHARS: usize = 128;
@@ -15,6 +16,12 @@ const MAX_NAME_CHARS: usize = 128;
 pub trait RequestObserver: Send + Sync {
     /// A request has ended.
     fn on_request(&self, record: RequestRecord);
+
+    /// Whether requests get a trace context of their own, which is passed on to servers in `_meta`. Otherwise that of
+    /// the client is passed on as it is.
+    fn is_tracing(&self) -> bool {
+        false
+    }
 }
 
 /// A request of a client that has ended.
@@ -47,6 +54,21 @@ pub struct RequestRecord {
     pub params: Raw,
     /// Its result. It may contain secrets.
     pub result: Option<Raw>,
+    /// Its spans, if the observer traces.
+    pub trace: Option<RequestTrace>,
+}
+
+/// The spans of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestTrace {
+    /// The span of the request itself.
+    pub server: TraceContext,
+    /// The span that it is part of: that in `_meta`, or else that of the HTTP request.
+    pub parent: Option<TraceContext>,
+    /// The span of the HTTP request, if `_meta` names another.
+    pub link: Option<TraceContext>,
+    /// The span of the request to the server, and when it began.
+    pub client: Option<(TraceContext, SystemTime)>,
 }
 
 /// How a request ended.

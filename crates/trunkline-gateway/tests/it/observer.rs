@@ -7,18 +7,22 @@ use trunkline_gateway::{GatewayOptions, Observer, RequestObserver, RequestOutcom
 
 use crate::support::client::{Era, TestClient, borrowed};
 use crate::support::echoing_server::{Gate, echoing};
-use crate::support::gateway::TestGateway;
+use crate::support::file_driven_server::{canned, heard_of};
+use crate::support::gateway::{Folder, TestGateway};
 use crate::support::http_connection::{Channel, Sent};
 use crate::support::wait::until;
 
 #[derive(Default)]
-struct Records(Mutex<Vec<RequestRecord>>);
+struct Records {
+    ended: Mutex<Vec<RequestRecord>>,
+    is_tracing: bool,
+}
 
 impl Records {
     /// The next record of a call.
     async fn next(&self) -> RequestRecord {
         until("a call has ended", async || {
-            let mut records = self.0.lock().unwrap();
+            let mut records = self.ended.lock().unwrap();
             let index = records.iter().position(|it| &*it.method == "tools/call")?;
             Some(records.remove(index))
         })
@@ -28,12 +32,20 @@ impl Records {
 
 impl RequestObserver for Records {
     fn on_request(&self, record: RequestRecord) {
-        self.0.lock().unwrap().push(record);
+        self.ended.lock().unwrap().push(record);
+    }
+
+    fn is_tracing(&self) -> bool {
+        self.is_tracing
     }
 }
 
 async fn observed_gateway(server: &Value) -> (TestGateway, Arc<Records>) {
-    let records = Arc::new(Records::default());
+    observed_by(Records::default(), server).await
+}
+
+async fn observed_by(records: Records, server: &Value) -> (TestGateway, Arc<Records>) {
+    let records = Arc::new(records);
     let observer = Some(Observer(records.clone()));
     let options = GatewayOptions { observer, ..GatewayOptions::default() };
     (TestGateway::with(&json!({ "echoing": server }), options).await, records)
@@ -93,4 +105,43 @@ async fn a_request_whose_client_is_gone_is_recorded_as_cancelled() {
     drop(channel);
     assert_eq!(records.next().await.outcome, RequestOutcome::Cancelled);
     gateway.end().await;
+}
+
+/// The trace context of the client reaches the server as it is, unless the gateway traces: then the server is below the
+/// span of the gateway.
+#[tokio::test]
+async fn trace_context_is_passed_on() {
+    const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const HTTP: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for is_tracing in [false, true] {
+        let folder = Folder::new();
+        folder.write(
+            "tools.list.json",
+            r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#,
+        );
+        let observer = Records { is_tracing, ..Records::default() };
+        let (gateway, records) = observed_by(observer, &canned(&folder, "legacy")).await;
+        let header = ("traceparent", HTTP);
+        let mut client = TestClient::with(Era::Legacy, gateway.address, &[header]).await.unwrap();
+        let meta = json!({ "traceparent": CLIENT, "tracestate": "a=b" });
+        client
+            .ask("tools/call", json!({ "name": "echoing_t", "arguments": {}, "_meta": meta }))
+            .await;
+        let record = records.next().await;
+        let heard = heard_of(&folder, "tools/call");
+        let sent = &heard[0]["params"]["_meta"];
+        assert_eq!(sent["tracestate"], "a=b", "{sent}");
+        let Some(trace) = record.trace else {
+            assert!(!is_tracing && sent["traceparent"] == CLIENT, "{sent}");
+            gateway.end().await;
+            continue;
+        };
+        let (upstream, _) = trace.client.unwrap();
+        assert_eq!(sent["traceparent"], upstream.to_string());
+        assert_eq!(trace.parent.unwrap().to_string(), CLIENT);
+        assert_eq!(trace.link.unwrap().to_string(), HTTP);
+        assert_eq!(upstream.trace_id, trace.parent.unwrap().trace_id);
+        assert!(upstream.span_id != trace.server.span_id && trace.server.is_sampled);
+        gateway.end().await;
+    }
 }

@@ -36,6 +36,7 @@ pub(crate) fn rows(effort: Effort, table: &mut Table) {
         return;
     };
     first_answer(effort, &program, table);
+    list_from_disk(effort, &program, table);
     if effort == Effort::Quick {
         table.note("Not measured with --quick: the memory of 20 hosts with 30 servers.");
     } else {
@@ -56,6 +57,22 @@ fn first_answer(effort: Effort, program: &Path, table: &mut Table) {
         name: "service: `connect` to the first list of tools".to_owned(),
         measured: joined.into(),
         baseline: Some(("`serve --stdio`, which starts the server", direct.into())),
+        aim: None,
+    });
+}
+
+/// The time until a user has the tools of many servers, from the lists on disk.
+fn list_from_disk(effort: Effort, program: &Path, table: &mut Table) {
+    let machine = Machine::new(program, SERVERS);
+    let folder = machine.folder.join("cache");
+    let folder = folder.to_string_lossy();
+    machine.time_tools(&folder);
+    let (known, started) =
+        in_turn(effort.few_rounds(), || machine.time_tools(&folder), || machine.time_tools("off"));
+    table.push(Row {
+        name: format!("`tools` of {SERVERS} servers from disk, none of them started"),
+        measured: known.into(),
+        baseline: Some(("starting all of them", started.into())),
         aim: None,
     });
 }
@@ -113,6 +130,16 @@ impl Machine {
         process.write(INITIALIZE.as_bytes());
         process.read_until(LISTED);
         process
+    }
+
+    /// The time of `tools`, with lists cached in this directory.
+    fn time_tools(&self, cache: &str) -> Duration {
+        let mut command = self.command(&["tools", "-q"]);
+        command.env("TRUNKLINE_CACHE", cache).stdout(Stdio::null());
+        let start = Instant::now();
+        let status = command.status().expect("the program runs");
+        assert!(status.success(), "`tools` failed");
+        start.elapsed()
     }
 
     fn time(&self, words: &[&str]) -> Duration {

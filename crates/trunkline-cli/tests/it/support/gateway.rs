@@ -50,7 +50,7 @@ impl Serving {
         Self::run(limited)
     }
 
-    fn run(mut command: Command) -> Self {
+    pub(crate) fn run(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());

@@ -28,6 +28,7 @@ use crate::handlers::notify::cancelled_id;
 use crate::handlers::{discover, dispatch, request_log};
 use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
+use crate::request::trace_context::{TRACEPARENT, TraceContext};
 use crate::request::{malformed, mcp_headers, panics};
 
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
@@ -52,8 +53,11 @@ pub(super) async fn receive(
         Ok(Message::Request(request)) => {
             let id = request.id.clone();
             let answering = async {
-                let request =
-                    IncomingRequest::of(request).with_reservation(reservation).with_path(path);
+                let trace = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+                let request = IncomingRequest::of(request)
+                    .with_reservation(reservation)
+                    .with_path(path)
+                    .with_http_trace(trace.and_then(TraceContext::parse));
                 on_request(state, identity, headers, request).await
             };
             let answer = panics::outcome_of(answering).await;
