@@ -34,20 +34,25 @@ mod open;
 #[cfg(test)]
 mod power_cut;
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use redb::{ReadableDatabase as _, TableDefinition, TableError};
-use trunkline::config::parse_toggles;
+use redb::{ReadableDatabase, TableDefinition, TableError};
+use trunkline::config::{ContentDigest, parse_toggles};
 use trunkline::host::{ToggleStore, ToggleStoreError};
 use trunkline::name::ConversationName;
 use trunkline::policy::{ProjectToggles, Toggles};
 
-use open::{Access, open};
+use open::{OpenState, damaged, open_to_read, open_to_write};
 
 /// The toggles of a conversation as JSON, by project and conversation. The conversation without a name is the
 /// whole project.
 const TOGGLES: TableDefinition<'_, (&str, &str), &str> = TableDefinition::new("toggles");
+
+/// Characters of the digest of a row.
+const DIGEST_CHARS: usize = 16;
 
 /// A file with the state of all projects.
 #[derive(Clone, Debug)]
@@ -94,40 +99,50 @@ impl StateFile {
         }
     }
 
-    fn error(&self, what: &str, error: impl Into<redb::Error>) -> ToggleStoreError {
-        let (path, error) = (self.path.display(), error.into());
+    fn error(&self, what: &str, error: &redb::Error) -> ToggleStoreError {
+        let path = self.path.display();
         let hint = match error {
-            redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_) => {
-                "; move the file away to begin with no toggles"
-            }
+            redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_) => MOVE_AWAY,
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => MOVE_AWAY,
             _ => "",
         };
         ToggleStoreError::new(format!("the toggles in {path} cannot be {what}: {error}{hint}"))
     }
+
+    /// Runs a transaction. redb verifies its pages only where it has to, and panics on one that is damaged.
+    fn run<T>(
+        &self,
+        what: &str,
+        transaction: impl FnOnce() -> Result<T, redb::Error>,
+    ) -> Result<T, ToggleStoreError> {
+        let result = catch_unwind(AssertUnwindSafe(transaction));
+        let result = result.unwrap_or_else(|_| Err(damaged("a page of it is damaged")));
+        result.map_err(|error| self.error(what, &error))
+    }
 }
+
+/// Advice for a file that cannot be used.
+const MOVE_AWAY: &str = "; move the file away to begin with no toggles";
 
 impl ToggleStore for ProjectState {
     fn load(&self) -> Result<ProjectToggles, ToggleStoreError> {
-        let failed = |error: redb::Error| self.file.error("read", error);
-        let Some(database) = open(&self.file.path, Access::Read).map_err(failed)? else {
-            return Ok(ProjectToggles::default());
-        };
-        self.read(&database).map_err(failed)
+        self.file.run("read", || match open_to_read(&self.file.path)? {
+            None => Ok(ProjectToggles::default()),
+            Some(OpenState::ReadOnly(database)) => self.read(&database),
+            Some(OpenState::Repaired(database)) => self.read(&database),
+        })
     }
 
     fn update(
         &self,
         change: &dyn Fn(&mut ProjectToggles),
     ) -> Result<ProjectToggles, ToggleStoreError> {
-        let failed = |error: redb::Error| self.file.error("stored", error);
-        let database = open(&self.file.path, Access::Write).map_err(failed)?;
-        let database = database.expect("invariant: a file that is opened for writing is created");
-        self.write(&database, change).map_err(failed)
+        self.file.run("stored", || self.write(&open_to_write(&self.file.path)?, change))
     }
 }
 
 impl ProjectState {
-    fn read(&self, database: &redb::Database) -> Result<ProjectToggles, redb::Error> {
+    fn read(&self, database: &impl ReadableDatabase) -> Result<ProjectToggles, redb::Error> {
         let transaction = database.begin_read()?;
         match transaction.open_table(TOGGLES) {
             Ok(table) => self.rows(&table),
@@ -155,7 +170,8 @@ impl ProjectState {
             let project = toggles.get(None).map(|own| ("", own));
             let conversations = toggles.conversations().map(|(name, own)| (name.as_str(), own));
             for (name, own) in project.into_iter().chain(conversations) {
-                table.insert((&*self.project, name), &*own.to_json().to_string())?;
+                let value = self.sealed(name, &own.to_json().to_string());
+                table.insert((&*self.project, name), &*value)?;
             }
             toggles
         };
@@ -163,7 +179,19 @@ impl ProjectState {
         Ok(toggles)
     }
 
-    /// The rows of this project. A row that cannot be read switches its servers off, like a file would.
+    /// The value of a row: a digest, and the toggles.
+    fn sealed(&self, name: &str, toggles: &str) -> String {
+        format!("{} {toggles}", self.digest(name, toggles))
+    }
+
+    /// A digest of a row, to find a damaged one.
+    fn digest(&self, name: &str, toggles: &str) -> String {
+        let (project, length) = (&self.project, name.len());
+        let text = format!("{project}\n{length} {name}\n{toggles}");
+        ContentDigest::of(text.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
+    }
+
+    /// The rows of this project. One that cannot be read is an error for all: it may have switched anything off.
     fn rows(
         &self,
         table: &impl redb::ReadableTable<(&'static str, &'static str), &'static str>,
@@ -175,16 +203,28 @@ impl ProjectState {
             if project != &*self.project {
                 break;
             }
-            let own = Toggles::from(&parse_toggles("the stored toggles", value.value()));
+            let own = self.parse_row(name, value.value())?;
             match name {
                 "" => *toggles.entry(None) = own,
-                name => match ConversationName::new(name) {
-                    Ok(name) => *toggles.entry(Some(&name)) = own,
-                    Err(error) => return Err(redb::Error::Corrupted(error.to_string())),
-                },
+                name => {
+                    let name = ConversationName::new(name);
+                    let name = name.map_err(|error| damaged(&error.to_string()))?;
+                    *toggles.entry(Some(&name)) = own;
+                }
             }
         }
         Ok(toggles)
+    }
+
+    fn parse_row(&self, name: &str, value: &str) -> Result<Toggles, redb::Error> {
+        let sealed = value.split_once(' ');
+        let sealed = sealed.filter(|(digest, text)| *digest == self.digest(name, text));
+        let (_, text) = sealed.ok_or_else(|| damaged("a row of it is damaged"))?;
+        let parsed = parse_toggles("the stored toggles", text);
+        match parsed.diagnostics.first() {
+            Some(problem) => Err(damaged(&problem.message)),
+            None => Ok(Toggles::from(&parsed).without_locations()),
+        }
     }
 }
 
@@ -280,6 +320,43 @@ mod tests {
         assert!(error.contains("state.redb") && error.contains("cannot be read"), "{error}");
         assert!(state.update(&|_| ()).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"this is not a database");
+    }
+
+    /// redb panics on some of these, and does not notice others.
+    #[test]
+    fn damage_anywhere_is_an_error_or_harmless() {
+        let folder = Folder::new("anywhere");
+        let state = folder.file().project("/p");
+        switch_off(&state, None, "a");
+        switch_off(&state, Some("chat"), "b");
+        let (path, expected) = (folder.file().path().to_owned(), state.load().unwrap());
+        let whole = fs::read(&path).unwrap();
+        let mut errors = 0;
+        for start in (0..whole.len()).step_by(509).take(400) {
+            let mut damaged = whole.clone();
+            let end = (start + 64).min(damaged.len());
+            damaged[start..end].iter_mut().for_each(|byte| *byte ^= 0xff);
+            fs::write(&path, &damaged).unwrap();
+            match state.load() {
+                Ok(read) => assert_eq!(read, expected, "at {start}"),
+                Err(_) => errors += 1,
+            }
+        }
+        assert!(errors > 0);
+        fs::write(&path, "").unwrap();
+        assert!(state.load().unwrap_err().to_string().contains("it is empty"));
+        assert!(state.update(&|_| ()).is_err());
+    }
+
+    #[test]
+    fn reading_changes_nothing() {
+        let folder = Folder::new("reading");
+        let state = folder.file().project("/p");
+        switch_off(&state, None, "a");
+        let before = folder.file().version();
+        thread::sleep(std::time::Duration::from_millis(20));
+        state.load().unwrap();
+        assert_eq!(folder.file().version(), before);
     }
 
     #[test]

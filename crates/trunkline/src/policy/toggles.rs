@@ -96,6 +96,12 @@ impl Toggles {
         self.has_unreadable |= other.has_unreadable;
     }
 
+    /// The same toggles without locations, for those that no user wrote.
+    #[must_use]
+    pub fn without_locations(self) -> Self {
+        Self { places: BTreeMap::new(), item_places: BTreeMap::new(), ..self }
+    }
+
     /// Forgets the toggle of a server, so that the project or the configuration decides.
     pub fn unset(&mut self, server: &ServerName) {
         self.servers.remove(server);
