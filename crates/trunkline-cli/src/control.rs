@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 #[cfg(feature = "otel")]
 pub(crate) mod export;
+pub(crate) mod gateway_lock;
 pub(crate) mod token;
 pub(crate) mod trust_requests;
 pub(crate) mod served_host;

@@ -104,13 +104,12 @@ impl ControlAccess {
 
     fn has_session(&self, headers: &HeaderMap) -> bool {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs =
-            cookies.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
-        let secret = pairs.find(|(name, _)| name.trim() == self.cookie);
-        let Some((_, secret)) = secret else { return false };
-        let digest = digest_of(secret.trim());
+        let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
+        // Another program on this machine may have set a cookie with this name for another path.
+        let secrets = pairs.filter(|(name, _)| name.trim() == self.cookie).take(MAX_CREDENTIALS);
+        let digests: Vec<_> = secrets.map(|(_, secret)| digest_of(secret.trim())).collect();
         let mut sessions = kept(&self.sessions, SESSION_IDLE);
-        match sessions.iter_mut().find(|it| it.digest == digest) {
+        match sessions.iter_mut().find(|it| digests.contains(&it.digest)) {
             Some(session) => {
                 session.used = Instant::now();
                 true

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use trunkline::message::Raw;
 use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
 
 use crate::audit::{AuditLog, Payloads, milliseconds};
@@ -38,8 +39,17 @@ struct ActivityShared {
 
 #[derive(Default)]
 struct RecentCalls {
-    calls: VecDeque<Call>,
+    calls: VecDeque<RecentCall>,
     last: u64,
+}
+
+/// A call as it is kept. It is described when it is asked for, which most never are.
+struct RecentCall {
+    id: u64,
+    project: Box<str>,
+    /// Without payloads that are not wanted.
+    record: RequestRecord,
+    payloads: Payloads,
 }
 
 impl Activity {
@@ -95,8 +105,9 @@ impl Activity {
         }
         let mut recent = self.recent();
         recent.last += 1;
-        let call = call_of(project, record, recent.last, payloads);
-        recent.calls.push_front(call);
+        let id = recent.last;
+        let record = kept_record(record, payloads);
+        recent.calls.push_front(RecentCall { id, project: project.into(), record, payloads });
         recent.calls.truncate(MAX_RECENT);
     }
 
@@ -109,7 +120,7 @@ impl Activity {
     ) -> Vec<Call> {
         let recent = self.recent();
         let older = recent.calls.iter().filter(|call| before.is_none_or(|before| call.id < before));
-        older.filter(|call| is_wanted(call)).take(limit).cloned().collect()
+        older.map(call_of).filter(|call| is_wanted(call)).take(limit).collect()
     }
 
     /// The ID of the newest call.
@@ -146,15 +157,22 @@ fn is_call(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-fn call_of(project: &str, record: &RequestRecord, id: u64, payloads: Payloads) -> Call {
-    let payload = |raw: Option<trunkline::message::Raw>| {
-        raw.filter(|raw| payloads == Payloads::Full && raw.bytes().len() <= MAX_PAYLOAD)
-            .map(|raw| raw.to_value())
-    };
+/// A record without payloads that are not kept: they would hold memory.
+fn kept_record(record: &RequestRecord, payloads: Payloads) -> RequestRecord {
+    let is_kept = |raw: &Raw| payloads == Payloads::Full && raw.bytes().len() <= MAX_PAYLOAD;
+    let params = if is_kept(&record.params) { record.params.clone() } else { Raw::empty_object() };
+    let result = record.result.clone().filter(is_kept);
+    RequestRecord { params, result, ..record.clone() }
+}
+
+fn call_of(call: &RecentCall) -> Call {
+    let RecentCall { id, project, record, payloads } = call;
+    let payload =
+        |raw: Option<Raw>| raw.filter(|_| *payloads == Payloads::Full).map(|raw| raw.to_value());
     Call {
-        id,
+        id: *id,
         time: rfc3339(record.started),
-        project: project.to_owned(),
+        project: project.to_string(),
         client: record.client.as_deref().map(Into::into),
         principal: record.token.as_deref().map(Into::into),
         conversation: record.conversation.as_ref().map(|name| name.as_str().to_owned()),

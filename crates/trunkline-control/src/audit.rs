@@ -1,4 +1,5 @@
-//! The audit log: one line of JSON per request, appended, each with a digest over all lines before it.
+//! The audit log: one line of JSON per request, appended. Lines of one process are numbered, each with a digest over all
+//! before it.
 //!
 //! Lines are written by a thread of their own. A disk that is full or slow loses lines, which the next line counts,
 //! and holds no call.
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 use trunkline::message::Raw;
 use trunkline::name::{ConversationName, ServerName};
@@ -114,8 +116,14 @@ pub(crate) fn milliseconds(duration: std::time::Duration) -> f64 {
 
 /// Writes lines until all senders are gone.
 fn write(mut file: RotatedFile, waiting: &Receiver<Value>) {
-    let mut chain = String::new();
+    // Several processes write to one file.
+    let run = hex(&run_id());
+    let mut chain = run.clone();
+    let mut sequence = 0_u64;
     while let Ok(mut line) = waiting.recv() {
+        sequence += 1;
+        line["run"] = json!(run);
+        line["sequence"] = json!(sequence);
         if file.dropped() > 0 {
             line["notWrittenBefore"] = json!(file.dropped());
         }
@@ -124,6 +132,13 @@ fn write(mut file: RotatedFile, waiting: &Receiver<Value>) {
         line["chain"] = json!(chain);
         let _ = file.write_line(&line.to_string());
     }
+}
+
+/// Names the lines of this process.
+fn run_id() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    SystemRandom::new().fill(&mut bytes).expect("invariant: the system has randomness");
+    bytes
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -60,6 +60,12 @@ struct StateLabels {
     state: Box<str>,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProjectLabels {
+    project: Box<str>,
+    server: Box<str>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct OutcomeLabel(RequestOutcome);
 
@@ -83,7 +89,7 @@ pub(crate) struct Metrics {
     durations: Family<ServerLabels, Histogram, fn() -> Histogram>,
     overhead: Histogram,
     states: Family<StateLabels, Gauge>,
-    restarts: Family<StateLabels, Gauge>,
+    restarts: Family<ProjectLabels, Gauge>,
     /// Tools with a label.
     tools: Mutex<HashSet<Box<str>>>,
 }
@@ -156,12 +162,12 @@ impl Metrics {
         self.restarts.clear();
         for server in servers {
             let project = projects.iter().find(|it| it.info.id == server.project);
-            let labels = StateLabels {
-                project: project.map_or("", |it| it.info.directory.as_str()).into(),
-                server: server.name.as_str().into(),
-                state: server.state.as_str().into(),
-            };
+            let project: Box<str> = project.map_or("", |it| it.info.directory.as_str()).into();
+            let name: Box<str> = server.name.as_str().into();
+            let state = server.state.as_str().into();
+            let labels = StateLabels { project: project.clone(), server: name.clone(), state };
             self.states.get_or_create(&labels).set(1);
+            let labels = ProjectLabels { project, server: name };
             self.restarts.get_or_create(&labels).set(server.restarts.into());
         }
         let mut text = String::new();

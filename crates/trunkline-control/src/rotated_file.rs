@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A file to which lines are appended. When it is full it gets the suffix `.1`, and older ones `.2` and so on.
 ///
-/// A line that cannot be written is dropped as a whole and counted; the next one that can be is preceded by the
-/// count.
+/// A line that cannot be written is dropped as a whole and counted. Several processes may write to the same file: one that
+/// another has rotated is opened anew.
 #[derive(Debug)]
 pub struct RotatedFile {
     path: PathBuf,
@@ -52,6 +52,7 @@ impl RotatedFile {
 
     fn try_write(&mut self, line: &str) -> io::Result<()> {
         let added = line.len() as u64 + 1;
+        self.follow();
         if self.file.is_some() && self.length > 0 && self.length + added > self.max_bytes {
             self.file = None;
             self.rotate()?;
@@ -78,6 +79,16 @@ impl RotatedFile {
         }
     }
 
+    /// Closes the file if another one is at its path by now, and learns how long it is.
+    fn follow(&mut self) {
+        let Some(file) = &self.file else { return };
+        let (own, current) = (file.metadata(), fs::metadata(&self.path));
+        match (own, current) {
+            (Ok(own), Ok(current)) if is_same(&own, &current) => self.length = own.len(),
+            _ => self.file = None,
+        }
+    }
+
     fn rotate(&self) -> io::Result<()> {
         for number in (1..self.kept).rev() {
             let _ = fs::rename(self.numbered(number), self.numbered(number + 1));
@@ -95,10 +106,26 @@ impl RotatedFile {
     }
 }
 
+/// Whether both are the same file, where the system tells.
+fn is_same(one: &fs::Metadata, two: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (two.dev(), two.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.created().ok() == two.created().ok()
+    }
+}
+
 /// Opens a file for appending, for its owner alone.
 fn open(path: &Path) -> io::Result<File> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+    if let Some(directory) = path.parent().filter(|it| !it.exists()) {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(directory)?;
     }
     let mut options = OpenOptions::new();
     options.create(true).append(true);

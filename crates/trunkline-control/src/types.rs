@@ -82,6 +82,8 @@ pub struct Tool {
     pub input_schema: Value,
     /// What the server says of it; not verified.
     pub annotations: Option<Value>,
+    /// Names this definition. A call that has it fails if the tool is another by then.
+    pub definition: String,
     /// Tokens of its definition in the context of a model.
     pub tokens: Option<usize>,
     /// Whether callers see it.
@@ -226,6 +228,9 @@ pub struct CallRequest {
     /// The arguments: an object.
     #[serde(default)]
     pub arguments: serde_json::Map<String, Value>,
+    /// The `definition` of the tool that was shown: another one is not called.
+    #[serde(default)]
+    pub definition: Option<String>,
     /// The conversation in which the call is made.
     #[serde(default)]
     #[schemars(extend("pattern" = CONVERSATION_PATTERN))]

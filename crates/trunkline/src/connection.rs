@@ -127,7 +127,7 @@ impl Connection {
             endings: SessionClosings::default(),
             writing: JoinSet::new(),
         };
-        let span = info_span!("server", name = task.server.name.as_str());
+        let span = info_span!("server", server = task.server.name.as_str());
         tokio::spawn(task.run().instrument(span));
         let (slots, refreshes) = (Mutex::default(), ListRequests::default());
         Self {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::arguments::{Format, PageArguments};
+use crate::control::gateway_lock::GatewayLock;
 use crate::control::token;
 use crate::environment::ProcessEnv;
 use crate::output::exit::Outcome;
@@ -33,7 +34,7 @@ pub(crate) fn run(
         return Ok(Outcome::Good);
     }
     let url = match &arguments.address {
-        Some(address) => link_at(address, &token::of_user(environment)?)?,
+        Some(address) => link_at(address, environment)?,
         None => link_of_service(environment)?,
     };
     terminal.print(&match settings.format {
@@ -71,7 +72,7 @@ fn link_of_service(_: &ProcessEnv) -> Result<String> {
 }
 
 /// Asks a gateway for a link, with the token of the user.
-fn link_at(address: &str, token: &str) -> Result<String> {
+fn link_at(address: &str, environment: &ProcessEnv) -> Result<String> {
     let url = Url::parse(address).with_context(|| format!("{address} is no address"))?;
     let host = url.host_str().filter(|_| url.scheme() == "http");
     let host = host.with_context(|| format!("{address} is no address with http://"))?;
@@ -80,7 +81,13 @@ fn link_at(address: &str, token: &str) -> Result<String> {
     if !is_local {
         bail!("{host} is not this machine; run `trunkline page` there");
     }
-    let authority = format!("{host}:{}", url.port().unwrap_or(80));
+    let port = url.port().unwrap_or(80);
+    let authority = format!("{host}:{port}");
+    // Any program may listen there, and would receive the token.
+    if !GatewayLock::is_held(port, environment) {
+        bail!("no `trunkline serve` of this user listens at {authority}");
+    }
+    let token = token::of_user(environment)?;
     let no_answer = || format!("no gateway responds at {authority}");
     let mut stream = TcpStream::connect(&*authority).with_context(no_answer)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -94,12 +101,14 @@ fn link_at(address: &str, token: &str) -> Result<String> {
     let (head, body) = response.split_once("\r\n\r\n").with_context(no_answer)?;
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     match (body["url"].as_str(), body["detail"].as_str()) {
-        (Some(url), _) => Ok(url.to_owned()),
-        (None, Some(_)) if head.contains(" 401 ") => bail!(
+        (Some(url), _) if url.starts_with(&format!("http://{authority}/login?t=")) => {
+            Ok(url.to_owned())
+        }
+        (_, Some(_)) if head.contains(" 401 ") => bail!(
             "the gateway at {authority} does not know the control token of this user: it runs as another user, \
              or with another state directory"
         ),
-        (None, Some(detail)) => bail!("the gateway at {authority} refuses: {detail}"),
-        (None, None) => bail!("the program at {authority} is no Trunkline with a page"),
+        (_, Some(detail)) => bail!("the gateway at {authority} refuses: {detail}"),
+        (_, None) => bail!("the program at {authority} is no Trunkline with a page"),
     }
 }

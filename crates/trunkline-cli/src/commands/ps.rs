@@ -66,6 +66,9 @@ fn as_text(service: &ServiceInfo, status: &Value) -> String {
     for project in status["projects"].as_array().into_iter().flatten() {
         text += &project_text(project);
     }
+    if status["page"].is_string() {
+        text += "\n`trunkline page` opens a page that shows and steers all of this.\n";
+    }
     text
 }
 

@@ -16,6 +16,7 @@ use trunkline_gateway::{
 use crate::arguments::{Format, ServeArguments};
 use crate::config::consent;
 use crate::config::logins::{Browser, oauth};
+use crate::control::gateway_lock::GatewayLock;
 use crate::control::served_host::{PROJECT, ServedHost};
 use crate::control::trust_requests::ProjectFiles;
 use crate::control::{audit, control_of};
@@ -198,6 +199,8 @@ impl ServeCommand<'_> {
     ) -> Result<Outcome> {
         let listener = bind(self.arguments.listen).await?;
         let url = self.url(listener.local_addr()?);
+        // Without it, `trunkline page --address` makes no links for this gateway.
+        let _lock = GatewayLock::acquire(listener.local_addr()?.port(), self.environment);
         let activity = Activity::default();
         let hosts = options.hosts.clone();
         let observer = Some(activity.observer(PROJECT));

@@ -30,6 +30,9 @@ pub(crate) fn run(
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let project = state::project_directory(&hosted.loaded, environment);
         let project = escape_control(&project.to_string_lossy());
+        if let Some(problem) = hosted.host.conversations().problem() {
+            return Err(anyhow!("{problem}"));
+        }
         if arguments.names.is_empty() {
             let stored = hosted.host.conversations().toggles();
             terminal.print(&match settings.format {

@@ -29,7 +29,7 @@ impl ControlSource for ServedHost {
             id: PROJECT.to_owned(),
             directory: self.directory.to_string_lossy().into_owned(),
             clients: None,
-            problem: self.status.messages().problem,
+            problem: self.status.problem(&self.host),
         };
         vec![OpenProject { info, host: self.host.clone() }]
     }

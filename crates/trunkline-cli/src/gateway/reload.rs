@@ -72,6 +72,26 @@ impl ReloadStatus {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Mistakes in the files of a host, and why its toggles cannot be read.
+    pub(crate) fn problem(&self, host: &Host) -> Option<String> {
+        let conversations = host.conversations();
+        let toggles =
+            conversations.problem().map(|error| match conversations.toggles().is_unreadable() {
+                true => format!("{error}\nevery server is switched off until they can be read"),
+                false => format!("{error}\nthe toggles stay as they were"),
+            });
+        let problems: Vec<_> = self.messages().problem.into_iter().chain(toggles).collect();
+        (!problems.is_empty()).then(|| problems.join("\n"))
+    }
+
+    /// Records that the files are not followed any more.
+    #[cfg(unix)]
+    pub(crate) fn on_defect(&self) {
+        let problem = "changes of the configuration, of trust and of toggles are not applied any more because of a \
+                       defect; `trunkline restart` begins anew";
+        self.set_problem(Some(problem.to_owned()));
+    }
+
     fn set_problem(&self, problem: Option<String>) {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).problem = problem;
     }
@@ -357,13 +377,17 @@ async fn apply_toggles(
     host: &Host,
     terminal: &Terminal,
 ) {
-    let now = file.version();
-    if now == *version {
+    let (now, before) = (file.version(), host.conversations().problem());
+    // A file that could not be read is tried again: another process may have had it, or it was repaired.
+    if now == *version && before.is_none() {
         return;
     }
     *version = now;
-    if let Err(error) = host.conversations().reload().await {
-        terminal.warn(&format!("{error}\n  the toggles stay as they were"));
+    match host.conversations().reload().await {
+        Ok(()) if before.is_some() => terminal.tell("the toggles can be read again\n"),
+        Ok(()) => {}
+        Err(error) if before.as_ref() == Some(&error) => {}
+        Err(error) => terminal.warn(&format!("{error}\n  the toggles stay as they were")),
     }
 }
 

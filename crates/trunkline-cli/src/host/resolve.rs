@@ -357,7 +357,9 @@ impl NameSearch<'_> {
         let view = self.hosted.view(self.who).ok()?;
         let owner = view.catalog().namespaces().owner(self.name)?;
         let is_off = view.caller().toggles().get(owner) == Toggle::Off;
-        is_off.then(|| format!("its server `{owner}` is switched off in this conversation"))
+        is_off.then(|| {
+            format!("its server `{owner}` is switched off in this project or conversation")
+        })
     }
 
     /// The server of the name, if it is disabled.

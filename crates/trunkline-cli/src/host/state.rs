@@ -28,6 +28,7 @@ pub(crate) fn project_directory(loaded: &LoadedConfig, environment: &ProcessEnv)
     let discovered = loaded.discovered.as_ref().map(|(file, _)| file.workspace.clone());
     let directory = discovered.or_else(|| loaded.origins.iter().find_map(of_file));
     let working_directory = environment.working_directory();
-    // Absolute, whatever the working directory is.
-    working_directory.join(directory.unwrap_or_default()).components().collect()
+    let directory = working_directory.join(directory.unwrap_or_default());
+    // One project, however its path is spelled.
+    std::fs::canonicalize(&directory).unwrap_or(directory)
 }

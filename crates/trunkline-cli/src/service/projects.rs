@@ -139,7 +139,10 @@ pub(crate) struct ProjectLease {
 impl ProjectLease {
     /// Why a client may miss servers.
     pub(crate) fn notice(&self) -> Option<String> {
-        self.slot.project.get()?.files.messages().notice
+        let project = self.slot.project.get()?;
+        let unreadable = project.host.conversations().toggles().is_unreadable();
+        let problem = || project.files.problem(&project.host).filter(|_| unreadable);
+        project.files.messages().notice.or_else(problem)
     }
 
     /// Its host, once it has started.
@@ -266,7 +269,7 @@ impl Projects {
             Some(json!({
                 "directory": project.directory,
                 "clients": slot.count().clients,
-                "problem": project.files.messages().problem,
+                "problem": project.files.problem(&project.host),
                 "servers": server_statuses(&project.host),
             }))
         });
@@ -307,7 +310,7 @@ impl ControlSource for Projects {
                 id: project.id.clone(),
                 directory: project.directory.to_string_lossy().into_owned(),
                 clients: Some(slot.count().clients),
-                problem: project.files.messages().problem,
+                problem: project.files.problem(&project.host),
             };
             Some(OpenProject { info, host: project.host.clone() })
         };
@@ -439,7 +442,13 @@ fn start_blocking(
             never = report_on(&followed, &terminal) => match never {},
         }
     };
-    let task = runtime.spawn(follow).abort_handle();
+    let (following, status) = (runtime.spawn(follow), files.clone());
+    let task = following.abort_handle();
+    runtime.spawn(async move {
+        if following.await.is_err_and(|error| error.is_panic()) {
+            status.on_defect();
+        }
+    });
     let options = settings.load_options(environment, None);
     let environment = (**environment).clone();
     let found = ProjectFiles { project: id.clone(), options, environment };

@@ -177,6 +177,47 @@ fn a_link_is_made_for_a_gateway_by_its_address() {
     assert!(run.code == 1 && run.messages.contains("not this machine"), "{run}");
 }
 
+/// A program that took the port of a gateway gets no token, and its link is not printed.
+#[test]
+fn another_program_at_an_address_gets_no_token() {
+    let folder = Folder::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    listener.set_nonblocking(true).unwrap();
+    let run = folder.run(&["page", "--address", &address]);
+    assert!(run.code == 1 && run.messages.contains("of this user listens"), "{run}");
+    assert!(listener.accept().is_err(), "nothing was sent");
+}
+
+/// What was shown is what runs, also through the API and the page.
+#[test]
+fn a_tool_that_has_changed_since_it_was_shown_is_not_called() {
+    let controlled = Controlled::start(&json!({}));
+    controlled.call("words_shout", &json!({ "text": "a" }));
+    let tool = controlled.json("/api/v1/projects/main/tools/words_shout");
+    let authorization = format!("Bearer {}", controlled.token);
+    let headers = [("authorization", &*authorization)];
+    let url = format!("{}/api/v1/projects/main/tools/words_shout/call", controlled.address());
+    let call = |definition: &Value| {
+        let body = json!({ "arguments": { "text": "b" }, "definition": definition });
+        request("POST", &url, &headers, &body.to_string())
+    };
+    let (status, answer) = call(&tool["definition"]);
+    assert!(status == 200 && answer.contains("\"B\""), "{answer}");
+    let (status, answer) = call(&json!("another"));
+    assert!(status == 409 && answer.contains("has changed since it was shown"), "{answer}");
+    // The form of the page has it too, and fields may be long.
+    let form = format!("project=main&name=words_shout&%2Ftext={}&definition=", "é".repeat(50_000));
+    let post = |definition: &str| {
+        let url = format!("{}/call", controlled.address());
+        let headers = [("authorization", &*authorization), ("hx-request", "true")];
+        request("POST", &url, &headers, &format!("{form}{definition}"))
+    };
+    assert_eq!(post("").0, 409);
+    let (status, answer) = post(tool["definition"].as_str().unwrap());
+    assert!(status == 200 && answer.contains('É'), "{answer}");
+}
+
 /// A collector that keeps what it receives.
 struct Collector {
     address: String,

@@ -196,3 +196,67 @@ fn clients_of_the_service_are_notified_of_toggles_of_their_conversation() {
     });
     assert!(other.tools().contains(&"words_count_words".to_owned()));
 }
+
+/// A state file that is damaged while a gateway runs costs neither the gateway nor the toggles; when it is whole again,
+/// changes are applied again.
+#[test]
+fn damage_while_a_gateway_runs_is_reported_and_repaired() {
+    let folder = folder();
+    folder.trust();
+    folder.run(&["disable", "words"]);
+    let serving = Serving::start(&folder, &[]);
+    let (path, whole) = (state_file(&folder), fs::read(state_file(&folder)).unwrap());
+    let mut damaged = whole.clone();
+    damaged[4096..24_000].iter_mut().for_each(|byte| *byte = 0xff);
+    fs::write(&path, damaged).unwrap();
+    serving.wait_for("the toggles stay as they were");
+    assert!(
+        !has(&tools(serving.url(), &[]), "words_") && has(&tools(serving.url(), &[]), "numbers_")
+    );
+    fs::write(&path, whole).unwrap();
+    serving.wait_for("the toggles can be read again");
+    assert_eq!(folder.run(&["enable", "words"]).code, 0);
+    wait_until("the toggle is applied", LONGEST_START, || {
+        has(&tools(serving.url(), &[]), "words_")
+    });
+}
+
+/// Toggles that could not be read at the start are read as soon as they can be.
+#[test]
+fn a_gateway_that_starts_with_a_damaged_file_recovers() {
+    let folder = folder();
+    folder.trust();
+    folder.run(&["disable", "words"]);
+    let whole = fs::read(state_file(&folder)).unwrap();
+    fs::write(state_file(&folder), "").unwrap();
+    let serving = Serving::start(&folder, &[]);
+    assert!(tools(serving.url(), &[]).is_empty(), "it fails closed");
+    serving.wait_for("every server is switched off");
+    fs::write(state_file(&folder), whole).unwrap();
+    wait_until("the toggles are read", LONGEST_START, || {
+        has(&tools(serving.url(), &[]), "numbers_")
+    });
+    assert!(!has(&tools(serving.url(), &[]), "words_"));
+}
+
+#[test]
+fn a_project_is_one_however_its_path_is_spelled() {
+    let folder = folder();
+    folder.trust();
+    let link = folder.project().with_file_name("link");
+    std::os::unix::fs::symlink(folder.project(), &link).unwrap();
+    let config = link.join("trunkline.json");
+    let run = folder.run(&["disable", "words", "--config", config.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!folder.run(&["tools"]).output.contains("words_"));
+}
+
+#[test]
+fn toggles_that_cannot_be_read_are_not_listed_as_none() {
+    let folder = folder();
+    folder.trust();
+    folder.run(&["disable", "words"]);
+    fs::write(state_file(&folder), "damaged").unwrap();
+    let run = folder.run(&["disable", "-q", "--format", "json"]);
+    assert!(run.code == 1 && run.messages.contains("move the file away"), "{run}");
+}

@@ -102,7 +102,7 @@ fn a_switch_of_the_conversation_is_shown_with_its_place() {
     let run = folder.run(&["explain", "words_shout", "--toggles", "talk.json"]);
     assert_eq!((run.code, run.messages.as_str()), (0, ""), "{run}");
     let line = run.output.lines().find(|line| line.starts_with("> hide")).unwrap();
-    assert!(line.contains("its server is switched off in this conversation"), "{run}");
+    assert!(line.contains("its server is switched off in this project or conversation"), "{run}");
     assert!(line.ends_with("talk.json:2:3"), "{run}");
 }
 

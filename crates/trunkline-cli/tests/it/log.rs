@@ -96,13 +96,13 @@ fn line<'l>(log: &'l str, parts: &[&str]) -> &'l str {
 fn verbose_logs_requests_and_servers() {
     let log = log_of(&["-v"], None);
     line(&log, &["INFO", "session opened", "client="]);
-    line(&log, &["INFO", "server{name=\"repeating\"}", "server ready"]);
+    line(&log, &["INFO", "server{server=\"repeating\"}", "server ready"]);
     let request = line(&log, &["request finished", "repeating_say"]);
     for part in ["method=\"tools/call\"", "client=", "server=\"repeating\"", "duration_ms="] {
         assert!(request.contains(part), "{part} in {request}");
     }
     assert!(request.starts_with("20") && request.contains("outcome=\"result\""), "{request}");
-    line(&log, &["request finished", "name=\"missing\"", "outcome=\"error\"", "code=-32602"]);
+    line(&log, &["request finished", "item=\"missing\"", "outcome=\"error\"", "code=-32602"]);
     assert!(!log.contains("DEBUG") && !log.contains("TRACE"), "{log}");
 }
 

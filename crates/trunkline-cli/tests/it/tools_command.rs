@@ -265,7 +265,7 @@ fn a_conversation_can_switch_single_tools_off() {
     let call = ["call", "words_shout", "--arg", "text=x"];
     let run = folder.run(&[&call[..], &talk[..]].concat());
     assert_eq!(run.code, 4, "{run}");
-    let why = "it is switched off in this conversation (talk.json:1:14)";
+    let why = "it is switched off in this project or conversation (talk.json:1:14)";
     assert!(run.messages.contains(why), "{run}");
     assert_eq!(folder.run(&["tools", "--toggles", "slip.json"]).code, 2);
 }
@@ -291,7 +291,7 @@ fn call_of_a_hidden_tool_reports_the_reason_and_the_remedy() {
     let said = call(&["--bundle", "loud", "--access", "read-write"]);
     assert!(said.contains("is hidden: `allowTools` of bundle `loud` does not name it"), "{said}");
     let said = call(&["--off", "words"]);
-    assert!(said.contains("is switched off in this conversation"), "{said}");
+    assert!(said.contains("is switched off in this project or conversation"), "{said}");
     let run = folder.run(&["call", "words_whisper"]);
     assert!(run.messages.contains("there is no tool `words_whisper`"), "{run}");
 }

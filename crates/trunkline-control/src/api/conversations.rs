@@ -42,6 +42,9 @@ pub(crate) fn find(
     let open = open(control, project)?;
     let name = checked(name)?;
     let stored = open.host.conversations().toggles();
+    if let Some(problem) = open.host.conversations().problem().filter(|_| stored.is_unreadable()) {
+        return Err(not_stored(&problem));
+    }
     let name = name.as_ref().map(ConversationName::as_str);
     let own = stored.get(name).cloned().unwrap_or_default();
     Ok(described(&open, name.unwrap_or_default(), &own))

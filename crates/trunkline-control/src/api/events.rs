@@ -80,7 +80,10 @@ impl ChangeSource for Control {
     }
 
     fn calls_since(&self, id: u64) -> Vec<Call> {
-        self.activity().recent_calls(None, usize::MAX, |call| call.id > id)
+        let mut calls = self.activity().recent_calls(None, usize::MAX, |call| call.id > id);
+        // Events are kept; payloads are in the list of calls.
+        calls.iter_mut().for_each(|call| (call.arguments, call.result) = (None, None));
+        calls
     }
 
     fn last_call(&self) -> u64 {

@@ -193,7 +193,7 @@ fn of_tools() -> [Operation; 4] {
             schema::<types::CallResult>,
         )
         .body::<types::CallRequest>()
-        .errors(&[400, 404, 413, 415]),
+        .errors(&[400, 404, 409, 413, 415]),
         Operation::new("get", calls_path, get(calls::list), "Recent calls of clients", call_page)
             .query(CALLS),
     ]
@@ -214,7 +214,7 @@ fn of_conversations() -> [Operation; 6] {
         Operation::new("get", list, get(conversations::list), "Conversations with toggles", page)
             .errors(&[400, 404]),
         Operation::new("get", one, get(conversations::one), "One conversation", conversation)
-            .errors(&[400, 404]),
+            .errors(&[400, 404, 507]),
         change(one, patch(conversations::patch), "Switches servers, tools and prompts in it"),
         Operation::new(
             "delete",
@@ -231,7 +231,7 @@ fn of_conversations() -> [Operation; 6] {
             "The toggles of a whole project",
             conversation,
         )
-        .errors(&[400, 404]),
+        .errors(&[400, 404, 507]),
         change(toggles, patch(conversations::patch_project), "Switches in the whole project"),
     ]
 }

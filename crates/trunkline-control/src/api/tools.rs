@@ -6,6 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::Value;
 use trunkline::call::{CallError, CallErrorKind};
@@ -21,7 +23,7 @@ use trunkline_gateway::{RequestOutcome, RequestRecord};
 use super::extract::{JsonOf, PathOf, QueryOf};
 use super::problem::{ApiError, ApiResult};
 use super::servers::page;
-use crate::audit::milliseconds;
+use crate::audit::{hex, milliseconds};
 use crate::control::Control;
 use crate::source::{ControlSource, OpenProject};
 use crate::types::{CallRequest, CallResult, HiddenReason, Page, Tool};
@@ -140,10 +142,17 @@ fn described(source: &dyn ControlSource, project: &str, view: &View, entry: &Ent
         description: text(description),
         input_schema: schema.map_or(Value::Null, |schema| schema.to_value()),
         annotations: annotations.map(|annotations| annotations.to_value()),
+        definition: definition_id(entry),
         tokens: source.tokens(definition.text()),
         is_visible: reasons.is_empty(),
         reasons,
     }
+}
+
+/// Names a tool with its server and definition.
+fn definition_id(entry: &Entry) -> String {
+    let text = format!("{}\n{}", entry.server().name.as_str(), entry.definition().text());
+    hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 fn conversation(name: Option<&str>) -> Result<Option<ConversationName>, ApiError> {
@@ -192,21 +201,25 @@ pub(crate) async fn run_call(
     let open = control.project(project).ok_or_else(|| ApiError::not_found("project", project))?;
     let conversation = conversation(request.conversation.as_deref())?;
     let caller = caller_of(&open, conversation.as_ref());
-    if caller.tool(name).is_err() && open.host.catalog().get(ItemKind::Tool, name).is_none() {
-        return Err(ApiError::not_found("tool", name));
+    let catalog = open.host.catalog();
+    let entry = catalog.get(ItemKind::Tool, name);
+    let entry = entry.ok_or_else(|| ApiError::not_found("tool", name))?;
+    if request.definition.is_some_and(|shown| shown != definition_id(entry)) {
+        let detail = format!("the tool `{name}` has changed since it was shown; look at it again");
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
     }
     let sent = Value::Object(request.arguments);
     let (started, clock) = (SystemTime::now(), Instant::now());
-    let server = open.host.catalog().get(ItemKind::Tool, name).map(|it| it.server().name.clone());
-    let mut record = RecordGuard { control, project, record: None };
-    record.record = Some(record_of((started, conversation), name, server, &sent));
+    let server = Some(entry.server().name.clone());
+    let record = record_of((started, conversation), name, server, &sent);
+    let mut record = RecordGuard { control, project, clock, record };
     let outcome = caller.call_tool(name, sent.clone()).await;
     let duration = clock.elapsed();
     let (result, error) = match &outcome {
         Ok(outcome) => (Some(outcome.result.to_value()), None),
         Err(error) => (None, Some(error.message_with_login().into_owned())),
     };
-    record.end(&outcome.as_ref().map(|it| it.result.clone()), duration);
+    record.end(&outcome.as_ref().map(|it| it.result.clone()));
     Ok(CallResult { sent, result, error, duration_ms: milliseconds(duration) })
 }
 
@@ -214,29 +227,28 @@ pub(crate) async fn run_call(
 struct RecordGuard<'c> {
     control: &'c Control,
     project: &'c str,
-    record: Option<RequestRecord>,
+    clock: Instant,
+    record: RequestRecord,
 }
 
 impl RecordGuard<'_> {
-    fn end(&mut self, result: &Result<Raw, &CallError>, duration: Duration) {
-        let Some(record) = &mut self.record else { return };
-        (record.duration, record.upstream) = (duration, duration);
-        record.outcome = match result {
+    fn end(&mut self, result: &Result<Raw, &CallError>) {
+        self.record.outcome = match result {
             Ok(result) => match result.get("isError").is_some_and(|it| it.text() == "true") {
                 true => RequestOutcome::ToolError,
                 false => RequestOutcome::Ok,
             },
             Err(error) => outcome_of(error),
         };
-        record.result = result.as_ref().ok().cloned();
+        self.record.result = result.as_ref().ok().cloned();
     }
 }
 
 impl Drop for RecordGuard<'_> {
     fn drop(&mut self) {
-        if let Some(record) = &self.record {
-            self.control.activity().add(self.project, record);
-        }
+        let duration = self.clock.elapsed();
+        (self.record.duration, self.record.upstream) = (duration, duration);
+        self.control.activity().add(self.project, &self.record);
     }
 }
 

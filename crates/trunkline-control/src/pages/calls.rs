@@ -48,7 +48,7 @@ pub(super) async fn fragment(
 }
 
 fn query_of(text: Option<&str>) -> CallQuery {
-    let fields = FormFields::parse(text.unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(text.unwrap_or_default());
     let text = |name: &str| fields.get(name).to_owned();
     CallQuery { server: text("server"), outcome: text("outcome"), client: text("client") }
 }

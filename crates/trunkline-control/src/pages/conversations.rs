@@ -43,7 +43,7 @@ pub(super) async fn add(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let fields = FormFields::parse(&body).unwrap_or_default();
+    let fields = FormFields::parse(&body);
     let (project, name) = (fields.get("project"), fields.get("name"));
     if let Err(error) = conversations::find(&control, project, Some(name)) {
         return respond::error(&headers, &error);
@@ -113,7 +113,7 @@ async fn apply(
     (project, name): (&str, Option<&str>),
     body: &str,
 ) -> Response {
-    let fields = FormFields::parse(body).unwrap_or_default();
+    let fields = FormFields::parse(body);
     let Some(switch) = templates::parse_switch(fields.get("switch")) else {
         return respond::error(headers, &ApiError::bad_request("the switch cannot be read"));
     };

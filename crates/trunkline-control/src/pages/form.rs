@@ -1,16 +1,15 @@
-//! FormFields of forms and queries, in their order.
+//! Fields of forms and queries, in their order.
 
-use axum::extract::Query;
+use url::form_urlencoded;
 
-/// FormFields of a form or query, several of which may have one name.
+/// Fields of a form or query, several of which may have one name.
 #[derive(Debug, Default)]
 pub(super) struct FormFields(pub(super) Vec<(String, String)>);
 
 impl FormFields {
-    /// Reads a body or query; `None` if it is not in the format of forms.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let address = format!("/?{text}").parse().ok()?;
-        Query::try_from_uri(&address).ok().map(|Query(fields)| Self(fields))
+    /// Reads a body or query. Every text is one.
+    pub(super) fn parse(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The first value of a field; empty if there is none.

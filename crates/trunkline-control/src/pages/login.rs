@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use maud::Markup;
@@ -56,8 +56,16 @@ fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
 }
 
 /// Opens a session, and leaves the address with the secret at once.
-pub(super) async fn open(State(control): State<Control>, RawQuery(query): RawQuery) -> Response {
-    let fields = FormFields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
+pub(super) async fn open(
+    State(control): State<Control>,
+    method: Method,
+    RawQuery(query): RawQuery,
+) -> Response {
+    // A look at the link must not use it up.
+    if method != Method::GET {
+        return html(StatusCode::NO_CONTENT, |_| Markup::default());
+    }
+    let fields = FormFields::parse(query.as_deref().unwrap_or_default());
     let cookie = control.access().open_session(fields.get("t"));
     let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) else {
         return html(StatusCode::UNAUTHORIZED, |_| templates::login_required());

@@ -44,7 +44,7 @@ pub(super) async fn fragment(
 }
 
 fn query_of(text: Option<&str>) -> ToolQuery {
-    let fields = FormFields::parse(text.unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(text.unwrap_or_default());
     ToolQuery {
         project: fields.get("project").to_owned(),
         server: fields.get("server").to_owned(),
@@ -105,7 +105,7 @@ pub(super) async fn one(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let fields = FormFields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(query.as_deref().unwrap_or_default());
     match tools::find(&control, fields.get("project"), fields.get("name")) {
         Ok(tool) => {
             let body = |nonce: Nonce<'_>| templates::tool(nonce, &tool, None);
@@ -121,7 +121,7 @@ pub(super) async fn preview(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let fields = FormFields::parse(&body).unwrap_or_default();
+    let fields = FormFields::parse(&body);
     match tools::find(&control, fields.get("project"), fields.get("name")) {
         Ok(tool) => {
             let arguments = templates::form_arguments(&tool.input_schema, &fields.0);
@@ -136,7 +136,7 @@ pub(super) async fn call(
     headers: HeaderMap,
     body: String,
 ) -> Response {
-    let fields = FormFields::parse(&body).unwrap_or_default();
+    let fields = FormFields::parse(&body);
     let (project, name) = (fields.get("project"), fields.get("name"));
     let tool = match tools::find(&control, project, name) {
         Ok(tool) => tool,
@@ -145,7 +145,9 @@ pub(super) async fn call(
     let result = match templates::form_arguments(&tool.input_schema, &fields.0) {
         Ok(Value::Object(arguments)) => {
             let conversation = fields.given("conversation");
-            let request = CallRequest { arguments, conversation };
+            // What was shown is what runs.
+            let definition = Some(fields.get("definition").to_owned());
+            let request = CallRequest { arguments, definition, conversation };
             match tools::run_call(&control, (project, name), request).await {
                 Ok(result) => result,
                 Err(error) => return respond::error(&headers, &error),

@@ -20,7 +20,7 @@ pub(super) async fn page(State(control): State<Control>) -> Response {
 
 /// Whether the list has changed since the page was opened.
 pub(super) async fn changes(State(control): State<Control>, RawQuery(query): RawQuery) -> Response {
-    let fields = FormFields::parse(query.as_deref().unwrap_or_default()).unwrap_or_default();
+    let fields = FormFields::parse(query.as_deref().unwrap_or_default());
     let seen = fields.get("seen").parse().unwrap_or_default();
     let requests = trust::requests(&control).await;
     respond::fragment(|nonce| templates::trust_changes(nonce, seen, &requests))

@@ -133,10 +133,26 @@ fn address(uri: &str) -> Markup {
     let is_plain = uri.len() <= MAX_LINK_CHARS && shown_line(uri) == uri;
     html! {
         span.path { (full_name(uri)) }
-        @if is_web && is_plain {
+        @if is_web && is_plain && !is_local(uri) {
             " " a href=(uri) rel="noreferrer noopener" target="_blank" { "Open in a new tab" }
         }
     }
+}
+
+/// Whether an address may be one of this machine. A program that listens there would receive the cookie of the page,
+/// because cookies do not depend on the port.
+fn is_local(uri: &str) -> bool {
+    let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = host.trim_start_matches('[').to_ascii_lowercase();
+    // Names and spellings of addresses are many: only a name with a dot and a letter at its end leads elsewhere.
+    let name = host.split([':', ']']).next().unwrap_or_default().trim_end_matches('.');
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_name = name.contains('.')
+        && last.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && !last.is_empty();
+    !is_name || last == "localhost" || host.contains('%')
 }
 
 fn resource(resource: &Value) -> Markup {
@@ -161,6 +177,25 @@ mod tests {
 
     use super::call_result;
     use crate::types::CallResult;
+
+    #[test]
+    fn no_link_leads_to_this_machine() {
+        for uri in [
+            "http://127.0.0.1:9777/x",
+            "http://localhost:1/",
+            "http://a.localhost",
+            "http://[::1]:80/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://user@127.0.0.1/",
+            "http://host/",
+            "http://example.com@localhost:3/",
+            "http://127.0.0.1\\@example.com/",
+        ] {
+            assert!(super::is_local(uri), "{uri}");
+        }
+        assert!(!super::is_local("https://example.com/a") && !super::is_local("http://a.b.org:80"));
+    }
 
     fn html(content: &Value) -> String {
         let result = Some(json!({"content": [content]}));

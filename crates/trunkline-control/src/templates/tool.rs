@@ -189,6 +189,7 @@ fn identity(tool: &Tool) -> Markup {
         input type="hidden" name="project" value=(tool.project);
         input type="hidden" name="server" value=(tool.server);
         input type="hidden" name="name" value=(tool.name);
+        input type="hidden" name="definition" value=(tool.definition);
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
         method = &*cut(&incoming.method),
         client = Empty,
         token = Empty,
-        name = Empty,
+        item = Empty,
         uri = Empty,
         target = Empty,
         server = Empty,
@@ -47,7 +47,7 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
         span.record("token", &**name);
     }
     match (subject_key(&incoming.method), incoming.subject()) {
-        (Some("name"), Some(name)) => drop(span.record("name", &*cut(&name))),
+        (Some("name"), Some(name)) => drop(span.record("item", &*cut(&name))),
         (Some("uri"), Some(uri)) => drop(span.record("uri", &*cut(&uri_without_credentials(&uri)))),
         _ => {}
     }

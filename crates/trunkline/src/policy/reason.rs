@@ -191,8 +191,12 @@ impl<'r> Reason<'r> {
             Finding::NotConfigured => "add the server to the configuration",
             Finding::Disabled => "set `\"enabled\": true` on the server",
             Finding::Held => "run `trunkline trust` in the folder of the configuration",
-            Finding::SwitchedOff => "switch the server on in this conversation",
-            Finding::ItemSwitchedOff => "switch it on in this conversation",
+            Finding::SwitchedOff => {
+                "`trunkline enable` switches the server on, or the toggles of the conversation do"
+            }
+            Finding::ItemSwitchedOff => {
+                "`trunkline enable` switches it on, or the toggles of the conversation do"
+            }
             Finding::UntrustedWithoutList | Finding::UntrustedAndNotNamed => {
                 "name it under `allowTools` of the server, or of a bundle"
             }
@@ -261,8 +265,8 @@ impl Finding<'_> {
             Self::Disabled => "its server is switched off",
             Self::Held => "its server is of a configuration file that is not trusted yet",
             Self::SwitchedOn => "its server is not switched off here",
-            Self::SwitchedOff => "its server is switched off in this conversation",
-            Self::ItemSwitchedOff => "it is switched off in this conversation",
+            Self::SwitchedOff => "its server is switched off in this project or conversation",
+            Self::ItemSwitchedOff => "it is switched off in this project or conversation",
             Self::Trusted => "its server is trusted",
             Self::UntrustedAndNamed => "its server is not trusted, and a list names it",
             Self::UntrustedWithoutList => {

@@ -26,7 +26,9 @@ pub(super) fn of_request(
     }
     let pairs = address.query().into_iter().flat_map(|query| query.split('&'));
     for value in pairs.filter_map(parameter) {
-        add(&mut found, Some(value), "`conversation` in the address")?;
+        // As forms and most libraries write a space.
+        let value = value.replace('+', " ");
+        add(&mut found, Some(&value), "`conversation` in the address")?;
     }
     Ok(found)
 }
@@ -74,6 +76,7 @@ mod tests {
         assert_eq!(of(Some("chat-7"), "/mcp"), named("chat-7"));
         assert_eq!(of(None, "/mcp?a=1&conversation=gr%C3%B6%C3%9Fe"), named("größe"));
         assert_eq!(of(Some("a"), "/mcp?conversation=a"), named("a"));
+        assert_eq!(of(None, "/mcp?conversation=my+chat%2B"), named("my chat+"));
     }
 
     #[test]
