@@ -64,6 +64,7 @@ pub(crate) struct ReloadMessages {
     /// Mistakes in them, and whether they have not replaced the configuration in use.
     pub(crate) problem: Option<String>,
     /// Why there are no servers, or why they are not started.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only the service tells its clients"))]
     pub(crate) notice: Option<String>,
 }
 
