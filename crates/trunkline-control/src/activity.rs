@@ -143,7 +143,12 @@ struct ProjectObserver {
 }
 
 impl RequestObserver for ProjectObserver {
+    fn on_start(&self) {
+        self.activity.metrics().in_flight().inc();
+    }
+
     fn on_request(&self, record: RequestRecord) {
+        self.activity.metrics().in_flight().dec();
         self.activity.add(&self.project, &record);
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod problem;
 mod extract;
 pub(crate) mod servers;
 pub(crate) mod tools;
+pub(crate) mod tool_call;
 pub(crate) mod calls;
 pub(crate) mod conversations;
 pub(crate) mod trust;

@@ -88,6 +88,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<ServerLabels, Histogram, fn() -> Histogram>,
     overhead: Histogram,
+    in_flight: Gauge,
     states: Family<StateLabels, Gauge>,
     restarts: Family<ProjectLabels, Gauge>,
     /// Tools with a label.
@@ -103,26 +104,34 @@ impl Default for Metrics {
             requests: Family::default(),
             durations: Family::new_with_constructor(durations),
             overhead: Histogram::new(OVERHEADS),
+            in_flight: Gauge::default(),
             states: Family::default(),
             restarts: Family::default(),
             tools: Mutex::default(),
         };
-        let Self { registry, calls, requests, durations, overhead, states, restarts, .. } =
-            &mut metrics;
+        let (states, restarts) = (metrics.states.clone(), metrics.restarts.clone());
+        let Self { registry, calls, requests, durations, overhead, in_flight, .. } = &mut metrics;
         registry.register("calls", "Tool calls by server, tool and outcome", calls.clone());
         registry.register("requests", "MCP requests by method and outcome", requests.clone());
         let help = "Time from request to response of tool calls";
         registry.register_with_unit("call_duration", help, Unit::Seconds, durations.clone());
         let help = "Time of tool calls in the gateway itself";
         registry.register_with_unit("overhead", help, Unit::Seconds, overhead.clone());
-        registry.register("server_state", "1 for the state that a server is in", states.clone());
+        let help = "MCP requests that wait for their response";
+        registry.register("requests_in_flight", help, in_flight.clone());
+        registry.register("server_state", "1 for the state that a server is in", states);
         let help = "Consecutive restarts of a server";
-        registry.register("server_restarts", help, restarts.clone());
+        registry.register("server_restarts", help, restarts);
         metrics
     }
 }
 
 impl Metrics {
+    /// Requests that wait for their response.
+    pub(crate) fn in_flight(&self) -> &Gauge {
+        &self.in_flight
+    }
+
     /// Counts a request.
     pub(crate) fn count(&self, record: &RequestRecord) {
         let outcome = OutcomeLabel(record.outcome);

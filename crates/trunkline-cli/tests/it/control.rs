@@ -89,6 +89,7 @@ fn calls_of_clients_are_listed_counted_and_recorded() {
     ] {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
+    assert!(metrics.contains("trunkline_requests_in_flight 0"), "{metrics}");
     assert!(metrics.ends_with("# EOF\n") && !metrics.contains("invented_name"), "{metrics}");
 
     let log = controlled.folder.project().with_file_name("home");
@@ -216,6 +217,19 @@ fn a_tool_that_has_changed_since_it_was_shown_is_not_called() {
     assert_eq!(post("").0, 409);
     let (status, answer) = post(tool["definition"].as_str().unwrap());
     assert!(status == 200 && answer.contains('É'), "{answer}");
+}
+
+/// No digit is lost in between.
+#[test]
+fn arguments_and_results_are_passed_on_as_they_are_written() {
+    let controlled = Controlled::start(&json!({}));
+    controlled.call("words_shout", &json!({ "text": "a" }));
+    let url = format!("{}/api/v1/projects/main/tools/words_shout/call", controlled.address());
+    let authorization = format!("Bearer {}", controlled.token);
+    let arguments = r#"{"z":1,"a":12345678901234567890123,"x":1.10}"#;
+    let body = format!(r#"{{"arguments":{arguments}}}"#);
+    let (status, answer) = request("POST", &url, &[("authorization", &authorization)], &body);
+    assert!(status == 200 && answer.contains(&format!(r#""sent":{arguments}"#)), "{answer}");
 }
 
 /// A collector that keeps what it receives.

@@ -1,10 +1,12 @@
 //! Reads paths, queries and bodies; what cannot be read is a problem in the form of the API.
 
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use trunkline::message::Raw;
 
 use super::problem::ApiError;
 
@@ -63,5 +65,28 @@ where
             };
             ApiError::new(status, error.body_text())
         })
+    }
+}
+
+/// A body of JSON, and the same as it was written.
+pub(crate) struct RawJsonOf<T>(pub(crate) T, pub(crate) Raw);
+
+impl<T, S> FromRequest<S> for RawJsonOf<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let bytes = Bytes::from_request(Request::new(body), state).await;
+        let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
+        let copy = Request::from_parts(parts, Body::from(bytes.clone()));
+        let JsonOf(value) = JsonOf::from_request(copy, state).await?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let raw = Raw::from_text(text).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        Ok(Self(value, raw))
     }
 }

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::{PREFIX, calls, conversations, events, program, servers, tools, trust};
+use super::{PREFIX, calls, conversations, events, program, servers, tool_call, tools, trust};
 use crate::control::Control;
 use crate::types::{self, CONVERSATION_PATTERN};
 
@@ -188,7 +188,7 @@ fn of_tools() -> [Operation; 4] {
         Operation::new(
             "post",
             call_path,
-            post(tools::call),
+            post(tool_call::call),
             "Calls a tool as the owner",
             schema::<types::CallResult>,
         )

@@ -1,35 +1,27 @@
-//! `/tools`: all tools of a project, hidden ones with the reason, and calls of them.
+//! `/tools`: all tools of a project, hidden ones with the reason.
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::Value;
-use trunkline::call::{CallError, CallErrorKind};
 use trunkline::catalog::Entry;
-use trunkline::error::ErrorKind;
 use trunkline::host::HostCaller;
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
-use trunkline::name::{ConversationName, ServerName};
+use trunkline::name::ConversationName;
 use trunkline::view::View;
-use trunkline_gateway::{RequestOutcome, RequestRecord};
 
-use super::extract::{JsonOf, PathOf, QueryOf};
+use super::extract::{PathOf, QueryOf};
 use super::problem::{ApiError, ApiResult};
 use super::servers::page;
-use crate::audit::{hex, milliseconds};
+use crate::audit::hex;
 use crate::control::Control;
 use crate::source::{ControlSource, OpenProject};
-use crate::types::{CallRequest, CallResult, HiddenReason, Page, Tool};
-
-/// The client of calls that are made here, in lists of calls.
-const CLIENT: &str = "control API";
+use crate::types::{HiddenReason, Page, Tool};
 
 /// Selects tools.
 #[derive(Debug, Default, Deserialize)]
@@ -150,17 +142,20 @@ fn described(source: &dyn ControlSource, project: &str, view: &View, entry: &Ent
 }
 
 /// Names a tool with its server and definition.
-fn definition_id(entry: &Entry) -> String {
+pub(super) fn definition_id(entry: &Entry) -> String {
     let text = format!("{}\n{}", entry.server().name.as_str(), entry.definition().text());
     hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
-fn conversation(name: Option<&str>) -> Result<Option<ConversationName>, ApiError> {
+pub(super) fn conversation(name: Option<&str>) -> Result<Option<ConversationName>, ApiError> {
     let name = name.map(ConversationName::new).transpose();
     name.map_err(|error| ApiError::bad_request(format!("`conversation`: {error}")))
 }
 
-fn caller_of(project: &OpenProject, conversation: Option<&ConversationName>) -> HostCaller {
+pub(super) fn caller_of(
+    project: &OpenProject,
+    conversation: Option<&ConversationName>,
+) -> HostCaller {
     match conversation {
         Some(name) => project.host.for_conversation(name),
         None => project.host.owner(),
@@ -182,107 +177,4 @@ pub(super) async fn one(
     PathOf((project, name)): PathOf<(String, String)>,
 ) -> ApiResult<Tool> {
     find(&control, &project, &name).map(Json)
-}
-
-pub(super) async fn call(
-    State(control): State<Control>,
-    PathOf((project, name)): PathOf<(String, String)>,
-    JsonOf(request): JsonOf<CallRequest>,
-) -> ApiResult<CallResult> {
-    run_call(&control, (&project, &name), request).await.map(Json)
-}
-
-/// Calls a tool as the owner, and records the call like that of a client.
-pub(crate) async fn run_call(
-    control: &Control,
-    (project, name): (&str, &str),
-    request: CallRequest,
-) -> Result<CallResult, ApiError> {
-    let open = control.project(project).ok_or_else(|| ApiError::not_found("project", project))?;
-    let conversation = conversation(request.conversation.as_deref())?;
-    let caller = caller_of(&open, conversation.as_ref());
-    let catalog = open.host.catalog();
-    let entry = catalog.get(ItemKind::Tool, name);
-    let entry = entry.ok_or_else(|| ApiError::not_found("tool", name))?;
-    if request.definition.is_some_and(|shown| shown != definition_id(entry)) {
-        let detail = format!("the tool `{name}` has changed since it was shown; look at it again");
-        return Err(ApiError::new(StatusCode::CONFLICT, detail));
-    }
-    let sent = Value::Object(request.arguments);
-    let (started, clock) = (SystemTime::now(), Instant::now());
-    let server = Some(entry.server().name.clone());
-    let record = record_of((started, conversation), name, server, &sent);
-    let mut record = RecordGuard { control, project, clock, record };
-    let outcome = caller.call_tool(name, sent.clone()).await;
-    let duration = clock.elapsed();
-    let (result, error) = match &outcome {
-        Ok(outcome) => (Some(outcome.result.to_value()), None),
-        Err(error) => (None, Some(error.message_with_login().into_owned())),
-    };
-    record.end(&outcome.as_ref().map(|it| it.result.clone()));
-    Ok(CallResult { sent, result, error, duration_ms: milliseconds(duration) })
-}
-
-/// Records a call when dropped, also if its client is gone.
-struct RecordGuard<'c> {
-    control: &'c Control,
-    project: &'c str,
-    clock: Instant,
-    record: RequestRecord,
-}
-
-impl RecordGuard<'_> {
-    fn end(&mut self, result: &Result<Raw, &CallError>) {
-        self.record.outcome = match result {
-            Ok(result) => match result.get("isError").is_some_and(|it| it.text() == "true") {
-                true => RequestOutcome::ToolError,
-                false => RequestOutcome::Ok,
-            },
-            Err(error) => outcome_of(error),
-        };
-        self.record.result = result.as_ref().ok().cloned();
-    }
-}
-
-impl Drop for RecordGuard<'_> {
-    fn drop(&mut self) {
-        let duration = self.clock.elapsed();
-        (self.record.duration, self.record.upstream) = (duration, duration);
-        self.control.activity().add(self.project, &self.record);
-    }
-}
-
-fn outcome_of(error: &CallError) -> RequestOutcome {
-    match error.kind() {
-        CallErrorKind::Unknown => RequestOutcome::Denied,
-        CallErrorKind::Unavailable => RequestOutcome::Unavailable,
-        CallErrorKind::BadArguments | CallErrorKind::Refused(_) => RequestOutcome::RpcError,
-        CallErrorKind::Failed(ErrorKind::TimedOut) => RequestOutcome::Timeout,
-        CallErrorKind::Failed(_) => RequestOutcome::Unavailable,
-    }
-}
-
-fn record_of(
-    (started, conversation): (SystemTime, Option<ConversationName>),
-    name: &str,
-    server: Option<ServerName>,
-    sent: &Value,
-) -> RequestRecord {
-    let params = serde_json::json!({ "name": name, "arguments": sent });
-    RequestRecord {
-        started,
-        duration: Duration::ZERO,
-        upstream: Duration::ZERO,
-        method: "tools/call".into(),
-        subject: Some(name.into()),
-        server,
-        client: Some(CLIENT.into()),
-        token: None,
-        conversation,
-        outcome: RequestOutcome::Cancelled,
-        code: None,
-        params: Raw::from_value(&params),
-        result: None,
-        trace: None,
-    }
 }

@@ -5,10 +5,12 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::Markup;
 use serde_json::Value;
+use trunkline::message::Raw;
 
 use super::form::FormFields;
 use super::respond;
 use crate::api::problem::ApiError;
+use crate::api::tool_call;
 use crate::api::tools::{self, ToolSelection};
 use crate::control::Control;
 use crate::templates::{self, Nonce, PAGE_ROWS, Section, ToolPage, ToolQuery, Visibility};
@@ -147,9 +149,10 @@ pub(super) async fn call(
             let conversation = fields.given("conversation");
             // What was shown is what runs.
             let definition = Some(fields.get("definition").to_owned());
-            let request = CallRequest { arguments, definition, conversation };
-            match tools::run_call(&control, (project, name), request).await {
-                Ok(result) => result,
+            let raw = Raw::from_value(&Value::Object(arguments));
+            let request = CallRequest { definition, conversation, ..CallRequest::default() };
+            match tool_call::run(&control, (project, name), request, raw).await {
+                Ok(call) => call.to_result(),
                 Err(error) => return respond::error(&headers, &error),
             }
         }

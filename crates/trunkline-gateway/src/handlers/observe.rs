@@ -151,6 +151,7 @@ impl ObservedRequest {
         caller: &Caller,
         incoming: &IncomingRequest,
     ) -> Self {
+        observer.on_start();
         let record = Some(Box::new(record_of(caller, incoming)));
         let trace = observer.is_tracing().then(|| trace_of(incoming));
         let facts = RequestFacts { trace, ..RequestFacts::default() };

@@ -14,6 +14,9 @@ const MAX_NAME_CHARS: usize = 128;
 
 /// Receives a record of every request that has ended. Called on the task of the request, so it must not block.
 pub trait RequestObserver: Send + Sync {
+    /// A request was received; [`on_request`](Self::on_request) follows when it has ended.
+    fn on_start(&self) {}
+
     /// A request has ended.
     fn on_request(&self, record: RequestRecord);
 
