@@ -128,7 +128,9 @@ impl Gateway {
         };
         let outcome = match found {
             Ok(found) => {
-                let outcome = observe::upstream(self.host.relay(view, found, options)).await;
+                let started = observe::upstream_start();
+                let outcome = self.host.relay(view, found, options).await;
+                observe::add_upstream(started);
                 outcome.inspect_err(|error| handler.on_error(error))
             }
             Err(error) => Err(error),
