@@ -128,9 +128,7 @@ impl Gateway {
         };
         let outcome = match found {
             Ok(found) => {
-                let started = observe::upstream_start();
-                let outcome = self.host.relay(view, found, options).await;
-                observe::add_upstream(started);
+                let outcome = self.ask_server(view, found, options).await;
                 outcome.inspect_err(|error| handler.on_error(error))
             }
             Err(error) => Err(error),
@@ -156,6 +154,19 @@ impl Gateway {
                 failed.by_item_tool(incoming.is_item_tool).response(&failure)
             }
         }
+    }
+
+    /// Sends a request to its server, and measures how long that takes.
+    async fn ask_server(
+        &self,
+        view: &View,
+        found: ResolvedRequest<'_>,
+        options: CallOptions<'_>,
+    ) -> Result<Outcome, CallError> {
+        let started = observe::upstream_start();
+        let outcome = self.host.relay(view, found, options).await;
+        observe::add_upstream(started);
+        outcome
     }
 
     /// Translates a result for the client.
