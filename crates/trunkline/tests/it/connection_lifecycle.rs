@@ -9,8 +9,8 @@ use trunkline::item::ItemKind;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Attentive, BUSY_DISK, Folder, call, config, converse, options, params, pass_time, poll_until,
-    text_of, tool_names, until, until_state, within,
+    Attentive, BUSY_DISK, Folder, call, config, converse, options, params, pass_time,
+    pass_time_until_state, poll_until, text_of, tool_names, until, until_state, within,
 };
 
 const QUICK_RESTART: &str =
@@ -124,9 +124,8 @@ async fn an_idle_server_is_stopped_and_woken() {
     assert_eq!(call(&connection, "started").await, "1");
     pass_time(Duration::from_secs(50)).await;
     assert_eq!(call(&connection, "started").await, "1");
-    pass_time(Duration::from_secs(70)).await;
-    let status = until_state(&connection, State::Idle).await;
-    assert_eq!(status.process_id, None);
+    pass_time_until_state(&connection, Duration::from_secs(70), State::Idle).await;
+    assert_eq!(connection.status().process_id, None);
     assert_eq!(tool_names(&connection).len(), 6);
     within(connection.list_fresh(ItemKind::Tool)).await.unwrap();
     assert_eq!(folder.starts(), 1, "a list that still holds starts no server");

@@ -14,7 +14,7 @@ use trunkline::principal::Requester;
 use trunkline_testkit::peers;
 
 use crate::support::file_driven_server::{
-    Folder, call, config, options, params, pass_time, poll_until, until_state, within,
+    Folder, call, config, options, params, pass_time, pass_time_until_state, poll_until, within,
 };
 
 /// Connects to a server that announces changes of its resources.
@@ -202,9 +202,8 @@ async fn a_server_that_is_watched_is_not_idle() {
         let _ = within(connection.request("ping", None)).await;
         assert_eq!(connection.status().process_id, process, "{generation}");
         drop(watching);
-        let _ = within(connection.request("ping", None)).await;
-        pass_time(Duration::from_secs(11 * 60)).await;
-        until_state(&connection, State::Idle).await;
+        until_watched(&connection, "").await;
+        pass_time_until_state(&connection, Duration::from_secs(11 * 60), State::Idle).await;
         within(connection.close()).await;
     }
 }

@@ -25,6 +25,10 @@ pub(crate) const BUSY_DISK: Duration = Duration::from_millis(200);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The most steps of [`pass_time_until_state`], and the wait for events after each.
+const STEPS: u32 = 120;
+const STEP_WAIT: Duration = Duration::from_millis(500);
+
 /// A directory that is removed on drop.
 pub(crate) struct Folder(PathBuf);
 
@@ -159,6 +163,19 @@ pub(crate) async fn pass_time(duration: Duration) {
     pause();
     advance(duration).await;
     resume();
+}
+
+/// Lets time pass in steps until a connection has this state. One step does not suffice while the
+/// server has yet to answer, since its idle time begins with its last answer.
+pub(crate) async fn pass_time_until_state(connection: &Connection, step: Duration, state: State) {
+    let mut watch = connection.watch();
+    for _ in 0..STEPS {
+        pass_time(step).await;
+        if timeout(STEP_WAIT, watch.wait_for(|status| status.state == state)).await.is_ok() {
+            return;
+        }
+    }
+    panic!("still {:?} after {STEPS} steps of {step:?}", connection.status().state);
 }
 
 /// Polls until a condition without a signal of its own is met.
