@@ -1,5 +1,6 @@
 //! Dispatches every request to the handler of its method, for both transports and both eras.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tracing::Span;
@@ -22,7 +23,17 @@ use crate::request::record::RequestObserver;
 use crate::request::response::{ResultBody, RpcResult};
 
 /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
-pub(crate) async fn handle(
+///
+/// Boxed here, because the transports move the future several times.
+pub(crate) fn handle(
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    incoming: IncomingRequest,
+) -> Pin<Box<impl Future<Output = RpcResult>>> {
+    Box::pin(handle_and_log(gateway, caller, incoming))
+}
+
+async fn handle_and_log(
     gateway: Arc<Gateway>,
     caller: Caller,
     incoming: IncomingRequest,

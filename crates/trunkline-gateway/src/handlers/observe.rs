@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::FutureExt as _;
 use tokio::task_local;
 use trunkline::call::{CallError, CallErrorKind};
 use trunkline::error::ErrorKind;
@@ -163,10 +164,16 @@ impl ObservedRequest {
     }
 
     /// Handles the request.
-    pub(super) async fn run(mut self, handling: impl Future<Output = RpcResult>) -> RpcResult {
-        let result = FACTS.scope(Arc::clone(&self.facts), handling).await;
-        self.on_result(&result);
-        result
+    ///
+    /// Not `async`, to keep the future small; see [`panics`](crate::request::panics).
+    pub(super) fn run(
+        mut self,
+        handling: impl Future<Output = RpcResult>,
+    ) -> impl Future<Output = RpcResult> {
+        FACTS.scope(Arc::clone(&self.facts), handling).map(move |result| {
+            self.on_result(&result);
+            result
+        })
     }
 
     fn on_result(&mut self, result: &RpcResult) {

@@ -147,7 +147,8 @@ impl Gateway {
             Err(error) => {
                 observe::add_failure(&error);
                 let request = (relay_method, params);
-                let down = self.owner_failure(caller, view, request, &error).await;
+                // Boxed: this path is rare, and its future is large.
+                let down = Box::pin(self.owner_failure(caller, view, request, &error)).await;
                 let declined = || Some(Failure::declined(server, handler.declined()?));
                 let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
                 let failed = FailedRequest::item(&caller.client, request);

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span, info, info_span};
 use trunkline::name::{ServerName, uri_without_credentials};
@@ -18,11 +19,17 @@ use crate::request::record::{client_name, cut};
 use crate::request::response::{ResultBody, RpcResult};
 
 /// Handles a request in its span, and logs how it ended.
-pub(crate) async fn traced(span: Span, handling: impl Future<Output = RpcResult>) -> RpcResult {
-    let mut end = RequestEnd::new(span.clone());
-    let result = handling.instrument(span).await;
-    end.outcome = Outcome::of(&result);
-    result
+///
+/// Not `async`, to keep the future small; see [`panics`](crate::request::panics).
+pub(crate) fn traced(
+    span: Span,
+    handling: impl Future<Output = RpcResult>,
+) -> impl Future<Output = RpcResult> {
+    let end = RequestEnd::new(span.clone());
+    handling.instrument(span).map(move |result| {
+        end.finish(Outcome::of(&result));
+        result
+    })
 }
 
 /// The span of a request.
@@ -122,6 +129,11 @@ impl RequestEnd {
     fn new(span: Span) -> Self {
         let started = (!span.is_disabled()).then(Instant::now);
         Self { span, started, outcome: Outcome::Cancelled }
+    }
+
+    /// Logs the end of a request that was not cancelled.
+    fn finish(mut self, outcome: Outcome) {
+        self.outcome = outcome;
     }
 }
 

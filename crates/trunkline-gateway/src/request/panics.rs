@@ -1,4 +1,7 @@
 //! Turns a panic in a request handler into an error response, so that other requests continue.
+//!
+//! Functions around futures are not `async`: an `async fn` keeps its argument beside the future that
+//! it awaits, so that each such function doubles the size, and all of it is moved for every request.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,13 +12,15 @@ use super::response::RpcResult;
 
 /// Completes with an internal error if the handler panics. The future is not polled again after
 /// that. The panic hook of the process has logged the location by then.
-pub(crate) async fn answer_or_error(answering: impl Future<Output = RpcResult>) -> RpcResult {
-    outcome_of(answering).await.unwrap_or_else(|| Err(handler_panicked()))
+pub(crate) fn answer_or_error(
+    answering: impl Future<Output = RpcResult>,
+) -> impl Future<Output = RpcResult> {
+    outcome_of(answering).map(|result| result.unwrap_or_else(|| Err(handler_panicked())))
 }
 
 /// Completes with `None` if the future panics.
-pub(crate) async fn outcome_of<T>(future: impl Future<Output = T>) -> Option<T> {
-    AssertUnwindSafe(future).catch_unwind().await.ok()
+pub(crate) fn outcome_of<T>(future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    AssertUnwindSafe(future).catch_unwind().map(Result::ok)
 }
 
 /// Calls a function, and returns `None` if it panics.
