@@ -50,11 +50,12 @@ impl RelayHandler {
     }
 
     /// Sets the server of the call.
-    pub(crate) fn with_server(self, server: Option<&ServerName>) -> Self {
+    pub(crate) fn with_server(mut self: Box<Self>, server: Option<&ServerName>) -> Box<Self> {
         if let (Some(inputs), Some(server)) = (&self.inputs, server) {
             inputs.set_server(server);
         }
-        Self { server: server.cloned(), ..self }
+        self.server = server.cloned();
+        self
     }
 
     /// The channel to the client, which changes with each retry.

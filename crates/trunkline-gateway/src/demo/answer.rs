@@ -19,7 +19,7 @@ const FRESH_FOR: u64 = 60_000;
 
 /// Parses one message from a line or a body. The error has the request ID if it could be read.
 /// `None` is a notification, or a response to a request we never sent: neither gets a response.
-pub(super) fn read(bytes: &Bytes) -> Result<Option<IncomingRequest>, (Option<Id>, RpcError)> {
+pub(super) fn read(bytes: &Bytes) -> Result<Option<Box<IncomingRequest>>, (Option<Id>, RpcError)> {
     let read = Message::read(bytes);
     let read = read.map_err(|problem| malformed::parse_error(bytes, problem))?;
     let request = match read {

@@ -43,8 +43,8 @@ impl Gateway {
         caller: Caller,
         follows: bool,
         inputs: Option<Arc<InputQueue>>,
-    ) -> RelayHandler {
-        RelayHandler::new(caller, follows, inputs, Arc::clone(&self.parked))
+    ) -> Box<RelayHandler> {
+        Box::new(RelayHandler::new(caller, follows, inputs, Arc::clone(&self.parked)))
     }
 
     /// Registers a call of a server for as long as the guard is held.

@@ -41,7 +41,7 @@ impl Gateway {
         let caller = &handler.caller;
         let requester = caller.requester();
         let options = CallOptions {
-            handler: &handler,
+            handler: &*handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
             older_era: Some(caller.older_era()),

@@ -28,7 +28,7 @@ use crate::request::response::{ResultBody, RpcResult};
 pub(crate) fn handle(
     gateway: Arc<Gateway>,
     caller: Caller,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> Pin<Box<impl Future<Output = RpcResult>>> {
     Box::pin(handle_and_log(gateway, caller, incoming))
 }
@@ -36,7 +36,7 @@ pub(crate) fn handle(
 async fn handle_and_log(
     gateway: Arc<Gateway>,
     caller: Caller,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> RpcResult {
     let span = request_log::request_span(&caller, &incoming);
     let Some(observer) = gateway.observer.clone() else {
@@ -51,14 +51,18 @@ async fn handle_observed(
     observer: Arc<dyn RequestObserver>,
     span: Span,
     gateway: Arc<Gateway>,
-    (caller, incoming): (Caller, IncomingRequest),
+    (caller, incoming): (Caller, Box<IncomingRequest>),
 ) -> RpcResult {
     let observed = ObservedRequest::new(observer, &caller, &incoming);
     let handling = panics::answer_or_error(dispatch(gateway, caller, incoming));
     request_log::traced(span, observed.run(handling)).await
 }
 
-async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingRequest) -> RpcResult {
+async fn dispatch(
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    incoming: Box<IncomingRequest>,
+) -> RpcResult {
     #[cfg(test)]
     assert_ne!(&*incoming.method, "test/panic");
     if !incoming.params.is_object() {
@@ -85,7 +89,7 @@ async fn dispatch(gateway: Arc<Gateway>, caller: Caller, incoming: IncomingReque
 async fn dispatch_local(
     gateway: Arc<Gateway>,
     caller: Caller,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> RpcResult {
     let (method, params) = (&*incoming.method, &incoming.params);
     if let Some(kind) = ItemKind::ALL.into_iter().find(|kind| kind.list_method() == method) {

@@ -41,7 +41,7 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         tool: ItemTool,
-        incoming: IncomingRequest,
+        incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let is_ambiguous = incoming.params.get_unique("name").is_err();
         // After a reload without the tool, a parked call still goes on; its state is checked then.

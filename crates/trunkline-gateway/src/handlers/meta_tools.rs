@@ -29,7 +29,7 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         tool: MetaTool,
-        incoming: IncomingRequest,
+        incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let view = self.view(&caller)?;
         let is_meta = view.meta_tool(tool.name()).is_some()

@@ -31,7 +31,7 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         relay_method: RelayMethod,
-        incoming: IncomingRequest,
+        incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let follows = incoming.wants_progress();
         if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
@@ -46,7 +46,7 @@ impl Gateway {
                     let view = self.view(&caller)?;
                     let found = self.host.find(&view, relay_method, &incoming.params);
                     require_param_headers(&incoming, &found)?;
-                    let request = (relay_method, &incoming);
+                    let request = (relay_method, &*incoming);
                     return self.resume(&caller, request, &state, found.err()).await;
                 }
             },
@@ -66,9 +66,9 @@ impl Gateway {
     /// Relays a request and waits for its result.
     async fn relay_with(
         self: Arc<Self>,
-        handler: RelayHandler,
+        handler: Box<RelayHandler>,
         relay_method: RelayMethod,
-        incoming: IncomingRequest,
+        incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let sent = without_legacy_task(relay_method, &incoming.params);
         let sent = handler.caller.with_client_meta(&sent);
@@ -81,7 +81,9 @@ impl Gateway {
                 let shown = (&view, incoming.is_meta);
                 let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
                 require_param_headers(&incoming, &found)?;
-                return self.relay_resolved(handler, &view, (relay_method, &incoming), found).await;
+                return self
+                    .relay_resolved(handler, &view, (relay_method, &*incoming), found)
+                    .await;
             }
         }
         // Boxed: this path is rare, and its futures are as large again.
@@ -91,13 +93,13 @@ impl Gateway {
         let shown = (&view, incoming.is_meta);
         let found = found.and_then(|it| self.require_unchanged(&handler.caller, shown, it));
         require_param_headers(&incoming, &found)?;
-        Box::pin(self.relay_resolved(handler, &view, (relay_method, &incoming), found)).await
+        Box::pin(self.relay_resolved(handler, &view, (relay_method, &*incoming), found)).await
     }
 
     /// Relays a request to the server that it was resolved to, if any.
     async fn relay_resolved(
         &self,
-        handler: RelayHandler,
+        handler: Box<RelayHandler>,
         view: &View,
         (relay_method, incoming): (RelayMethod, &IncomingRequest),
         found: Result<ResolvedRequest<'_>, CallError>,
@@ -119,7 +121,7 @@ impl Gateway {
         let client = engaged.as_ref().and_then(CallGuard::client);
         let requester = caller.requester();
         let options = CallOptions {
-            handler: &handler,
+            handler: &*handler,
             rounds,
             client,
             older_era: Some(caller.older_era()),

@@ -106,7 +106,7 @@ impl Gateway {
         let engaged = self.register_call(&handler, &task.server);
         let requester = caller.requester();
         let options = CallOptions {
-            handler: &handler,
+            handler: &*handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
             requester: Some(&requester),

@@ -38,8 +38,7 @@ pub(crate) struct IncomingRequest {
     pub(crate) is_meta: bool,
     /// Whether the result is that of a tool, although the request reads a resource or gets a prompt.
     pub(crate) is_item_tool: bool,
-    /// The part of a byte budget that its body holds.
-    #[expect(dead_code, reason = "held for as long as the request is worked on")]
+    /// The part of a byte budget that its body holds, for as long as the request is worked on.
     reservation: Option<Reservation>,
 }
 
@@ -54,7 +53,8 @@ pub(crate) struct RequestMeta {
 }
 
 impl IncomingRequest {
-    pub(crate) fn of(request: Request) -> Self {
+    /// Boxed, because the futures of handlers that own a request would be larger by twice its size.
+    pub(crate) fn of(request: Request) -> Box<Self> {
         let Request { id, method, params } = request;
         let params = params.unwrap_or_else(Raw::empty_object);
         let [meta, state, subject] = match subject_key(&method) {
@@ -64,65 +64,80 @@ impl IncomingRequest {
                 [meta, state, None]
             }
         };
-        let (meta, headers, reservation) = (RequestMeta::of(meta), None, None);
-        let path = RequestPath::default();
-        Self {
+        Box::new(Self {
             id,
             method,
             params,
-            meta,
+            meta: RequestMeta::of(meta),
             state,
-            headers,
+            headers: None,
             subject,
-            path,
+            path: RequestPath::default(),
             http_trace: None,
             is_meta: false,
             is_item_tool: false,
-            reservation,
-        }
+            reservation: None,
+        })
     }
 
     /// The same request with another `requestState`.
-    pub(crate) fn with_state(self, state: &str) -> Self {
+    pub(crate) fn with_state(mut self: Box<Self>, state: &str) -> Box<Self> {
         let state = Raw::from_string(state);
-        Self { params: self.params.with("requestState", &state), state: Some(state), ..self }
+        self.params = self.params.with("requestState", &state);
+        self.state = Some(state);
+        self
     }
 
     /// The call that a meta tool names. The client repeated no arguments in headers, because it
     /// knows only the schema of the meta tool.
-    pub(crate) fn with_call(self, name: &Raw, arguments: Option<&Raw>) -> Self {
+    pub(crate) fn with_call(mut self: Box<Self>, name: &Raw, arguments: Option<&Raw>) -> Box<Self> {
         let params = self.params.without("arguments").with("name", name);
-        let params = arguments.map_or_else(|| params.clone(), |it| params.with("arguments", it));
-        Self { params, subject: Some(name.clone()), headers: None, is_meta: true, ..self }
+        self.params = arguments.map_or_else(|| params.clone(), |it| params.with("arguments", it));
+        self.subject = Some(name.clone());
+        self.headers = None;
+        self.is_meta = true;
+        self
     }
 
     /// The request that a tool for resources or prompts makes, with the members that name its item.
-    pub(crate) fn with_item(self, members: &[(&str, &Raw)]) -> Self {
+    pub(crate) fn with_item(mut self: Box<Self>, members: &[(&str, &Raw)]) -> Box<Self> {
         let own = ["name", "uri", "arguments", "task"];
-        let params = own.iter().fold(self.params, |params, key| params.without(key));
-        let params = params.append_members(members);
-        let subject = members.first().map(|(_, subject)| (*subject).clone());
-        Self { params, subject, headers: None, is_item_tool: true, ..self }
+        let params = own.iter().fold(self.params.clone(), |params, key| params.without(key));
+        self.params = params.append_members(members);
+        self.subject = members.first().map(|(_, subject)| (*subject).clone());
+        self.headers = None;
+        self.is_item_tool = true;
+        self
     }
 
     /// The same request, holding a part of a byte budget.
-    pub(crate) fn with_reservation(self, reservation: Option<Reservation>) -> Self {
-        Self { reservation, ..self }
+    pub(crate) fn with_reservation(
+        mut self: Box<Self>,
+        reservation: Option<Reservation>,
+    ) -> Box<Self> {
+        self.reservation = reservation;
+        self
     }
 
     /// The same request with the trace context of its HTTP request.
-    pub(crate) fn with_http_trace(self, http_trace: Option<TraceContext>) -> Self {
-        Self { http_trace, ..self }
+    pub(crate) fn with_http_trace(
+        mut self: Box<Self>,
+        http_trace: Option<TraceContext>,
+    ) -> Box<Self> {
+        self.http_trace = http_trace;
+        self
     }
 
     /// The same request with the processes it came through.
-    pub(crate) fn with_path(self, path: RequestPath) -> Self {
-        Self { path, ..self }
+    pub(crate) fn with_path(mut self: Box<Self>, path: RequestPath) -> Box<Self> {
+        self.path = path;
+        self
     }
 
     /// The same request with the headers it came with.
-    pub(crate) fn with_headers(self, headers: HeaderMap) -> Self {
-        Self { headers: Some(headers), ..self }
+    pub(crate) fn with_headers(mut self: Box<Self>, headers: HeaderMap) -> Box<Self> {
+        self.headers = Some(headers);
+        self
     }
 
     /// The name, URI or task ID of the request.
@@ -260,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    fn request(method: &str, params: &str) -> IncomingRequest {
+    fn request(method: &str, params: &str) -> Box<IncomingRequest> {
         let params = Some(Raw::from_text(params).unwrap());
         IncomingRequest::of(Request { id: Id::number(1), method: method.into(), params })
     }

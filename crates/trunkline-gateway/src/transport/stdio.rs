@@ -260,7 +260,7 @@ impl StdioClient {
     fn handle(
         &self,
         caller: Caller,
-        incoming: IncomingRequest,
+        incoming: Box<IncomingRequest>,
         held: Reservation,
     ) -> impl Future<Output = ()> + use<> {
         let (gateway, outlet) = (Arc::clone(&self.gateway), self.outlet.clone());

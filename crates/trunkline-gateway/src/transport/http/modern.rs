@@ -38,7 +38,7 @@ pub(super) async fn modern(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
     headers: HeaderMap,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> Response {
     let id = incoming.id.clone();
     let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);

@@ -150,7 +150,7 @@ async fn on_request(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
     headers: HeaderMap,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> Response {
     match mcp_headers::is_modern(&headers, &incoming) {
         Ok(true) => modern(state, identity, headers, incoming).await,
@@ -214,7 +214,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, cancel_params: Cancel
 async fn legacy(
     state: &AppState,
     session: &Arc<HttpSession>,
-    incoming: IncomingRequest,
+    incoming: Box<IncomingRequest>,
 ) -> Response {
     let id = incoming.id.clone();
     let Some(running) = session.requests.begin(&id) else {
