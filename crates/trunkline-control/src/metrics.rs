@@ -91,6 +91,7 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     states: Family<StateLabels, Gauge>,
     restarts: Family<ProjectLabels, Gauge>,
+    queues: Family<ProjectLabels, Gauge>,
     /// Tools with a label.
     tools: Mutex<HashSet<Box<str>>>,
 }
@@ -107,9 +108,11 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             states: Family::default(),
             restarts: Family::default(),
+            queues: Family::default(),
             tools: Mutex::default(),
         };
         let (states, restarts) = (metrics.states.clone(), metrics.restarts.clone());
+        let queues = metrics.queues.clone();
         let Self { registry, calls, requests, durations, overhead, in_flight, .. } = &mut metrics;
         registry.register("calls", "Tool calls by server, tool and outcome", calls.clone());
         registry.register("requests", "MCP requests by method and outcome", requests.clone());
@@ -122,6 +125,8 @@ impl Default for Metrics {
         registry.register("server_state", "1 for the state that a server is in", states);
         let help = "Consecutive restarts of a server";
         registry.register("server_restarts", help, restarts);
+        let help = "Calls that wait because `concurrency` of their server is reached";
+        registry.register("server_queue", help, queues);
         metrics
     }
 }
@@ -169,8 +174,10 @@ impl Metrics {
     pub(crate) fn text(&self, projects: &[OpenProject], servers: &[types::Server]) -> String {
         self.states.clear();
         self.restarts.clear();
+        self.queues.clear();
         for server in servers {
             let project = projects.iter().find(|it| it.info.id == server.project);
+            let connection = project.and_then(|it| it.host.servers().get(&server.name));
             let project: Box<str> = project.map_or("", |it| it.info.directory.as_str()).into();
             let name: Box<str> = server.name.as_str().into();
             let state = server.state.as_str().into();
@@ -178,6 +185,8 @@ impl Metrics {
             self.states.get_or_create(&labels).set(1);
             let labels = ProjectLabels { project, server: name };
             self.restarts.get_or_create(&labels).set(server.restarts.into());
+            let waiting = connection.map_or(0, |it| it.waiting_calls());
+            self.queues.get_or_create(&labels).set(waiting.try_into().unwrap_or(i64::MAX));
         }
         let mut text = String::new();
         match encode(&mut text, &self.registry) {

@@ -201,6 +201,12 @@ impl Connection {
         Arc::clone(&slots.insert(known.unwrap_or_else(made)).1)
     }
 
+    /// The number of calls that wait because `concurrency` of the server is reached.
+    pub fn waiting_calls(&self) -> usize {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.as_ref().map_or(0, |(_, slots)| slots.waiting())
+    }
+
     /// Masks the secrets that the server received in a text of the server, for logs and other
     /// messages of the host (SEC-2).
     pub fn masked(&self, text: &str) -> String {

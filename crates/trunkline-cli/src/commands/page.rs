@@ -85,7 +85,10 @@ fn link_at(address: &str, environment: &ProcessEnv) -> Result<String> {
     let authority = format!("{host}:{port}");
     // Any program may listen there, and would receive the token.
     if !GatewayLock::is_held(port, environment) {
-        bail!("no `trunkline serve` of this user listens at {authority}");
+        bail!(
+            "no `trunkline serve` of this user listens at {authority}\n  start one with `trunkline serve`, \
+             or leave --address out for the page of the background service"
+        );
     }
     let token = token::of_user(environment)?;
     let no_answer = || format!("no gateway responds at {authority}");

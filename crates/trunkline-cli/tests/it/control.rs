@@ -90,6 +90,10 @@ fn calls_of_clients_are_listed_counted_and_recorded() {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
     assert!(metrics.contains("trunkline_requests_in_flight 0"), "{metrics}");
+    let is_queue = |line: &&str| line.starts_with("trunkline_server_queue{");
+    let queues: Vec<&str> = metrics.lines().filter(is_queue).collect();
+    let is_empty = |line: &&str| line.contains(r#"server="words""#) && line.ends_with(" 0");
+    assert!(queues.iter().any(is_empty), "{metrics}");
     assert!(metrics.ends_with("# EOF\n") && !metrics.contains("invented_name"), "{metrics}");
 
     let log = controlled.folder.project().with_file_name("home");

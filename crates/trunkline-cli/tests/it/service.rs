@@ -430,6 +430,46 @@ fn a_folder_that_others_can_enter_is_refused() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("chmod 700"), "{refused}");
 }
 
+/// Needs the rights to give a folder away, which users of containers have.
+#[test]
+fn a_folder_of_another_user_is_refused() {
+    const NOBODY: u32 = 65534;
+    let machine = Machine::new(&config(&marker()));
+    let folder = machine.runtime_folder();
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    if std::os::unix::fs::chown(&folder, Some(NOBODY), None).is_err() {
+        eprintln!("skipped: only root can give a folder to another user");
+        return;
+    }
+    let run = machine.folder.run(&["up"]);
+    assert!(run.code == 1 && run.messages.contains("belongs to another user"), "{run}");
+    assert!(run.messages.contains("set XDG_RUNTIME_DIR"), "{run}");
+    let mut client = machine.client();
+    client.write(INITIALIZE);
+    let refused = client.line();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("belongs to another user"), "{refused}");
+    assert!(!machine.socket().exists());
+}
+
+/// A log that cannot be written does not end the service, nor delay its calls.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_for_the_log_is_survived() {
+    let machine = Machine::new(&config(&marker()));
+    let arguments = ["up", "--foreground", "--log", "/dev/full"];
+    let mut service = machine.folder.bare_command(&arguments).spawn().unwrap();
+    wait_until("the service listens", LONGEST_START, || machine.running_service().is_some());
+    let mut client = machine.session();
+    for text in ["a", "b", "c"] {
+        assert_eq!(client.shout(text), text.to_uppercase());
+    }
+    assert_eq!(machine.service_pid(), service.id());
+    assert_eq!(machine.folder.run(&["down"]).code, 0);
+    assert!(service.wait().unwrap().success());
+}
+
 #[test]
 fn a_client_of_another_version_gets_a_clear_error() {
     let machine = Machine::new(&config(&marker()));

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use crate::types::Problem;
 
 /// An error response.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     detail: String,

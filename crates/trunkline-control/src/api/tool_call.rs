@@ -7,8 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
-use trunkline::call::{CallError, CallErrorKind};
-use trunkline::error::ErrorKind;
+use trunkline::call::CallError;
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
 use trunkline::name::{ConversationName, ServerName};
@@ -106,7 +105,7 @@ impl RecordGuard<'_> {
                 true => RequestOutcome::ToolError,
                 false => RequestOutcome::Ok,
             },
-            Err(error) => outcome_of(error),
+            Err(error) => RequestOutcome::of_error(error),
         };
         self.record.result = outcome.as_ref().ok().cloned();
     }
@@ -117,16 +116,6 @@ impl Drop for RecordGuard<'_> {
         let duration = self.clock.elapsed();
         (self.record.duration, self.record.upstream) = (duration, duration);
         self.control.activity().add(self.project, &self.record);
-    }
-}
-
-fn outcome_of(error: &CallError) -> RequestOutcome {
-    match error.kind() {
-        CallErrorKind::Unknown => RequestOutcome::Denied,
-        CallErrorKind::Unavailable => RequestOutcome::Unavailable,
-        CallErrorKind::BadArguments | CallErrorKind::Refused(_) => RequestOutcome::RpcError,
-        CallErrorKind::Failed(ErrorKind::TimedOut) => RequestOutcome::Timeout,
-        CallErrorKind::Failed(_) => RequestOutcome::Unavailable,
     }
 }
 

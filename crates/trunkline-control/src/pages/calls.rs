@@ -1,12 +1,10 @@
 //! The section with recent calls.
 
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
-use axum::response::Response;
 use maud::Markup;
 
 use super::form::FormFields;
-use super::respond;
+use super::respond::{self, PageResult};
 use crate::api::calls::{self, CallSelection};
 use crate::api::problem::ApiError;
 use crate::control::Control;
@@ -16,35 +14,23 @@ use crate::types::Call;
 /// Calls in the table.
 const ROWS: usize = 100;
 
-pub(super) async fn page(
-    State(control): State<Control>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn page(State(control): State<Control>, RawQuery(query): RawQuery) -> PageResult {
     let query = query_of(query.as_deref());
-    match select(&control, &query) {
-        Ok(found) => {
-            let body = |nonce: Nonce<'_>| {
-                render(&control, &query, &found, |it| templates::calls(nonce, it))
-            };
-            respond::page(&control, "Calls", Section::Calls, body).await
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let found = select(&control, &query)?;
+    let body =
+        |nonce: Nonce<'_>| render(&control, &query, &found, |it| templates::calls(nonce, it));
+    Ok(respond::page(&control, "Calls", Section::Calls, body).await)
 }
 
 pub(super) async fn fragment(
     State(control): State<Control>,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+) -> PageResult {
     let query = query_of(query.as_deref());
-    match select(&control, &query) {
-        Ok(found) => respond::fragment(|nonce| {
-            render(&control, &query, &found, |it| templates::call_list(nonce, it))
-        }),
-        Err(error) => respond::error(&headers, &error),
-    }
+    let found = select(&control, &query)?;
+    Ok(respond::fragment(|nonce| {
+        render(&control, &query, &found, |it| templates::call_list(nonce, it))
+    }))
 }
 
 fn query_of(text: Option<&str>) -> CallQuery {

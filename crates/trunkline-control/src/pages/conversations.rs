@@ -9,7 +9,7 @@ use maud::Markup;
 use trunkline::item::ItemKind;
 
 use super::form::FormFields;
-use super::respond;
+use super::respond::{self, PageResult};
 use crate::api::conversations;
 use crate::api::problem::ApiError;
 use crate::control::Control;
@@ -42,49 +42,31 @@ pub(super) async fn add(
     State(control): State<Control>,
     headers: HeaderMap,
     body: String,
-) -> Response {
+) -> PageResult {
     let fields = FormFields::parse(&body);
     let (project, name) = (fields.get("project"), fields.get("name"));
-    if let Err(error) = conversations::find(&control, project, Some(name)) {
-        return respond::error(&headers, &error);
-    }
+    conversations::find(&control, project, Some(name))?;
     let address = templates::conversation_address(project, name);
     if !respond::is_htmx(&headers) {
-        return Redirect::to(&address).into_response();
+        return Ok(Redirect::to(&address).into_response());
     }
     let mut response = respond::fragment(|_| Markup::default());
     if let Ok(address) = HeaderValue::try_from(address) {
         response.headers_mut().insert("hx-redirect", address);
     }
-    response
+    Ok(response)
 }
 
-async fn show(
-    control: &Control,
-    headers: &HeaderMap,
-    project: &str,
-    name: Option<&str>,
-) -> Response {
-    match conversations::find(control, project, name) {
-        Ok(conversation) => {
-            let title = name.unwrap_or("Project");
-            let body = |nonce: Nonce<'_>| render(control, &conversation, nonce);
-            respond::page(control, title, Section::Conversations, body).await
-        }
-        Err(error) => respond::error(headers, &error),
-    }
+async fn show(control: &Control, project: &str, name: Option<&str>) -> PageResult {
+    let conversation = conversations::find(control, project, name)?;
+    let title = name.unwrap_or("Project");
+    let body = |nonce: Nonce<'_>| render(control, &conversation, nonce);
+    Ok(respond::page(control, title, Section::Conversations, body).await)
 }
 
-fn show_fragment(
-    control: &Control,
-    headers: &HeaderMap,
-    project: &str,
-    name: Option<&str>,
-) -> Response {
-    match conversations::find(control, project, name) {
-        Ok(conversation) => respond::fragment(|nonce| render(control, &conversation, nonce)),
-        Err(error) => respond::error(headers, &error),
-    }
+fn show_fragment(control: &Control, project: &str, name: Option<&str>) -> PageResult {
+    let conversation = conversations::find(control, project, name)?;
+    Ok(respond::fragment(|nonce| render(control, &conversation, nonce)))
 }
 
 fn render(control: &Control, conversation: &Conversation, nonce: Nonce<'_>) -> Markup {
@@ -112,11 +94,10 @@ async fn apply(
     headers: &HeaderMap,
     (project, name): (&str, Option<&str>),
     body: &str,
-) -> Response {
+) -> PageResult {
     let fields = FormFields::parse(body);
-    let Some(switch) = templates::parse_switch(fields.get("switch")) else {
-        return respond::error(headers, &ApiError::bad_request("the switch cannot be read"));
-    };
+    let switch = templates::parse_switch(fields.get("switch"));
+    let switch = switch.ok_or_else(|| ApiError::bad_request("the switch cannot be read"))?;
     let mut changes = ToggleChanges::default();
     let toggles = match switch.kind {
         SwitchKind::Server => &mut changes.servers,
@@ -125,42 +106,36 @@ async fn apply(
     };
     toggles.insert(switch.name, Some(switch.is_on));
     let address = templates::conversation_address(project, name.unwrap_or_default());
-    match conversations::change(control, (project, name), &changes).await {
-        Ok(now) => respond::after_change(headers, &address, |nonce| render(control, &now, nonce)),
-        Err(error) => respond::error(headers, &error),
-    }
+    let now = conversations::change(control, (project, name), &changes).await?;
+    Ok(respond::after_change(headers, &address, |nonce| render(control, &now, nonce)))
 }
 
 pub(super) async fn one(
     State(control): State<Control>,
     Path((project, name)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Response {
-    show(&control, &headers, &project, Some(&name)).await
+) -> PageResult {
+    show(&control, &project, Some(&name)).await
 }
 
 pub(super) async fn of_project(
     State(control): State<Control>,
     Path(project): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    show(&control, &headers, &project, None).await
+) -> PageResult {
+    show(&control, &project, None).await
 }
 
 pub(super) async fn one_fragment(
     State(control): State<Control>,
     Path((project, name)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Response {
-    show_fragment(&control, &headers, &project, Some(&name))
+) -> PageResult {
+    show_fragment(&control, &project, Some(&name))
 }
 
 pub(super) async fn project_fragment(
     State(control): State<Control>,
     Path(project): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    show_fragment(&control, &headers, &project, None)
+) -> PageResult {
+    show_fragment(&control, &project, None)
 }
 
 pub(super) async fn switch(
@@ -168,7 +143,7 @@ pub(super) async fn switch(
     Path((project, name)): Path<(String, String)>,
     headers: HeaderMap,
     body: String,
-) -> Response {
+) -> PageResult {
     apply(&control, &headers, (&project, Some(&name)), &body).await
 }
 
@@ -177,6 +152,6 @@ pub(super) async fn switch_in_project(
     Path(project): Path<String>,
     headers: HeaderMap,
     body: String,
-) -> Response {
+) -> PageResult {
     apply(&control, &headers, (&project, None), &body).await
 }

@@ -3,13 +3,13 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use maud::Markup;
 
 use super::form::FormFields;
-use super::respond::{self, html};
+use super::respond::{self, PageResult, html};
 use crate::access::Refusal;
 use crate::api::problem::ApiError;
 use crate::control::Control;
@@ -24,9 +24,10 @@ pub(super) async fn require_session(
     next: Next,
 ) -> Response {
     let checked = control.access().check(request.method(), request.headers(), request.uri());
+    let is_htmx = respond::is_htmx(request.headers());
     match checked {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refused(request.headers(), refusal),
+        Ok(()) => respond::render_error(is_htmx, next.run(request).await),
+        Err(refusal) => refused(is_htmx, refusal),
     }
 }
 
@@ -35,13 +36,14 @@ pub(super) async fn require_host(
     request: Request,
     next: Next,
 ) -> Response {
+    let is_htmx = respond::is_htmx(request.headers());
     match control.access().check_host(request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refused(request.headers(), refusal),
+        Ok(()) => respond::render_error(is_htmx, next.run(request).await),
+        Err(refusal) => refused(is_htmx, refusal),
     }
 }
 
-fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
+fn refused(is_htmx: bool, refusal: Refusal) -> Response {
     let detail = match refusal {
         Refusal::NoLogin => {
             let mut response = html(StatusCode::UNAUTHORIZED, |_| templates::login_required());
@@ -52,7 +54,7 @@ fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
         Refusal::ForeignHost(reason) => reason.trim_end(),
         Refusal::CrossSite => "a page of another origin may not change anything here",
     };
-    respond::error(headers, &ApiError::new(StatusCode::FORBIDDEN, detail))
+    respond::error(is_htmx, &ApiError::new(StatusCode::FORBIDDEN, detail))
 }
 
 /// Opens a session, and leaves the address with the secret at once.
@@ -77,14 +79,12 @@ pub(super) async fn open(
     response
 }
 
-pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    let Some(asset) = templates::asset(&name) else {
-        return respond::error(&headers, &ApiError::not_found("file", &name));
-    };
+pub(super) async fn asset(Path(name): Path<String>) -> PageResult {
+    let asset = templates::asset(&name).ok_or_else(|| ApiError::not_found("file", &name))?;
     let mut response = Response::new(Body::from(asset.bytes));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(FOREVER));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    response
+    Ok(response)
 }

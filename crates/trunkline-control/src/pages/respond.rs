@@ -68,11 +68,48 @@ pub(super) fn is_htmx(headers: &HeaderMap) -> bool {
     headers.contains_key("hx-request")
 }
 
+/// An error of a handler. [`render_error`] makes it a page, since only the request says which form.
+#[derive(Clone)]
+pub(super) struct PageError(ApiError);
+
+impl From<ApiError> for PageError {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The response of a handler.
+pub(super) type PageResult = Result<Response, PageError>;
+
+/// Renders the error of a handler, or of an extractor in front of it.
+pub(super) fn render_error(is_htmx: bool, mut response: Response) -> Response {
+    if let Some(PageError(found)) = response.extensions_mut().remove() {
+        return error(is_htmx, &found);
+    }
+    let is_plain = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_none_or(|it| it.as_bytes().starts_with(b"text/plain"));
+    let status = response.status();
+    match is_plain && (status.is_client_error() || status.is_server_error()) {
+        true => error(is_htmx, &ApiError::new(status, "the request cannot be read")),
+        false => response,
+    }
+}
+
 /// An error, as a page or as a notice on the page that is open.
-pub(super) fn error(headers: &HeaderMap, error: &ApiError) -> Response {
+pub(super) fn error(is_htmx: bool, error: &ApiError) -> Response {
     let problem = error.problem();
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-    html(status, |_| match is_htmx(headers) {
+    html(status, |_| match is_htmx {
         true => templates::error_notice(&problem.title, &problem.detail),
         false => templates::error(problem.status, &problem.title, &problem.detail),
     })

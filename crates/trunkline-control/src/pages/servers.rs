@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use maud::Markup;
 
-use super::respond;
+use super::respond::{self, PageResult};
 use crate::api::problem::ApiError;
 use crate::api::servers::{self, ServerAction};
 use crate::control::Control;
@@ -30,15 +30,13 @@ pub(super) async fn act(
     State(control): State<Control>,
     Path((project, name, action)): Path<(String, String, String)>,
     headers: HeaderMap,
-) -> Response {
+) -> PageResult {
     let action = match &*action {
         "start" => ServerAction::Start,
         "stop" => ServerAction::Stop,
         "restart" => ServerAction::Restart,
-        other => return respond::error(&headers, &ApiError::not_found("action", other)),
+        other => return Err(ApiError::not_found("action", other).into()),
     };
-    match servers::act(&control, (&project, &name), action).await {
-        Ok(_) => respond::after_change(&headers, "/servers", |nonce| list(&control, nonce)),
-        Err(error) => respond::error(&headers, &error),
-    }
+    servers::act(&control, (&project, &name), action).await?;
+    Ok(respond::after_change(&headers, "/servers", |nonce| list(&control, nonce)))
 }

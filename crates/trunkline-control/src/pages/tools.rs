@@ -2,13 +2,12 @@
 
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
-use axum::response::Response;
 use maud::Markup;
 use serde_json::Value;
 use trunkline::message::Raw;
 
 use super::form::FormFields;
-use super::respond;
+use super::respond::{self, PageResult};
 use crate::api::problem::ApiError;
 use crate::api::tool_call;
 use crate::api::tools::{self, ToolSelection};
@@ -16,33 +15,20 @@ use crate::control::Control;
 use crate::templates::{self, Nonce, PAGE_ROWS, Section, ToolPage, ToolQuery, Visibility};
 use crate::types::{CallRequest, CallResult, Project, Tool};
 
-pub(super) async fn page(
-    State(control): State<Control>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn page(State(control): State<Control>, RawQuery(query): RawQuery) -> PageResult {
     let query = query_of(query.as_deref());
-    match select(&control, &query) {
-        Ok(found) => {
-            let body = |nonce: Nonce<'_>| found.render(&query, |it| templates::tools(nonce, it));
-            respond::page(&control, "Tools", Section::Tools, body).await
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let found = select(&control, &query)?;
+    let body = |nonce: Nonce<'_>| found.render(&query, |it| templates::tools(nonce, it));
+    Ok(respond::page(&control, "Tools", Section::Tools, body).await)
 }
 
 pub(super) async fn fragment(
     State(control): State<Control>,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+) -> PageResult {
     let query = query_of(query.as_deref());
-    match select(&control, &query) {
-        Ok(found) => {
-            respond::fragment(|nonce| found.render(&query, |it| templates::tool_list(nonce, it)))
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let found = select(&control, &query)?;
+    Ok(respond::fragment(|nonce| found.render(&query, |it| templates::tool_list(nonce, it))))
 }
 
 fn query_of(text: Option<&str>) -> ToolQuery {
@@ -102,48 +88,29 @@ fn select(control: &Control, query: &ToolQuery) -> Result<FoundPage, ApiError> {
     })
 }
 
-pub(super) async fn one(
-    State(control): State<Control>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn one(State(control): State<Control>, RawQuery(query): RawQuery) -> PageResult {
     let fields = FormFields::parse(query.as_deref().unwrap_or_default());
-    match tools::find(&control, fields.get("project"), fields.get("name")) {
-        Ok(tool) => {
-            let body = |nonce: Nonce<'_>| templates::tool(nonce, &tool, None);
-            respond::page(&control, &tool.name, Section::Tools, body).await
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let tool = tools::find(&control, fields.get("project"), fields.get("name"))?;
+    let body = |nonce: Nonce<'_>| templates::tool(nonce, &tool, None);
+    Ok(respond::page(&control, &tool.name, Section::Tools, body).await)
 }
 
 /// The arguments as they would be sent.
-pub(super) async fn preview(
-    State(control): State<Control>,
-    headers: HeaderMap,
-    body: String,
-) -> Response {
+pub(super) async fn preview(State(control): State<Control>, body: String) -> PageResult {
     let fields = FormFields::parse(&body);
-    match tools::find(&control, fields.get("project"), fields.get("name")) {
-        Ok(tool) => {
-            let arguments = templates::form_arguments(&tool.input_schema, &fields.0);
-            respond::fragment(|_| templates::call_preview(&arguments))
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let tool = tools::find(&control, fields.get("project"), fields.get("name"))?;
+    let arguments = templates::form_arguments(&tool.input_schema, &fields.0);
+    Ok(respond::fragment(|_| templates::call_preview(&arguments)))
 }
 
 pub(super) async fn call(
     State(control): State<Control>,
     headers: HeaderMap,
     body: String,
-) -> Response {
+) -> PageResult {
     let fields = FormFields::parse(&body);
     let (project, name) = (fields.get("project"), fields.get("name"));
-    let tool = match tools::find(&control, project, name) {
-        Ok(tool) => tool,
-        Err(error) => return respond::error(&headers, &error),
-    };
+    let tool = tools::find(&control, project, name)?;
     let result = match templates::form_arguments(&tool.input_schema, &fields.0) {
         Ok(Value::Object(arguments)) => {
             let conversation = fields.given("conversation");
@@ -151,19 +118,16 @@ pub(super) async fn call(
             let definition = Some(fields.get("definition").to_owned());
             let raw = Raw::from_value(&Value::Object(arguments));
             let request = CallRequest { definition, conversation, ..CallRequest::default() };
-            match tool_call::run(&control, (project, name), request, raw).await {
-                Ok(call) => call.to_result(),
-                Err(error) => return respond::error(&headers, &error),
-            }
+            tool_call::run(&control, (project, name), request, raw).await?.to_result()
         }
         Ok(_) => not_sent("the arguments must be an object".to_owned()),
         Err(problem) => not_sent(problem),
     };
     if respond::is_htmx(&headers) {
-        return respond::fragment(|_| templates::call_result(&result));
+        return Ok(respond::fragment(|_| templates::call_result(&result)));
     }
     let body = |nonce: Nonce<'_>| templates::tool(nonce, &tool, Some(&result));
-    respond::page(&control, &tool.name, Section::Tools, body).await
+    Ok(respond::page(&control, &tool.name, Section::Tools, body).await)
 }
 
 fn not_sent(problem: String) -> CallResult {

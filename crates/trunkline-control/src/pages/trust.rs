@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::form::FormFields;
-use super::respond;
+use super::respond::{self, PageResult};
 use crate::api::problem::ApiError;
 use crate::api::trust;
 use crate::control::Control;
@@ -35,16 +35,12 @@ pub(super) async fn decide(
     State(control): State<Control>,
     Path((id, decision)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Response {
+) -> PageResult {
     let decision = match &*decision {
         "trust" => TrustDecision::Trust,
         "block" => TrustDecision::Block,
-        other => return respond::error(&headers, &ApiError::not_found("decision", other)),
+        other => return Err(ApiError::not_found("decision", other).into()),
     };
-    match trust::decide(&control, &id, decision).await {
-        Ok(requests) => {
-            respond::after_change(&headers, "/trust", |nonce| templates::trust(nonce, &requests))
-        }
-        Err(error) => respond::error(&headers, &error),
-    }
+    let requests = trust::decide(&control, &id, decision).await?;
+    Ok(respond::after_change(&headers, "/trust", |nonce| templates::trust(nonce, &requests)))
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt as _;
 use tokio::task_local;
-use trunkline::call::{CallError, CallErrorKind};
-use trunkline::error::ErrorKind;
+use trunkline::call::CallError;
 use trunkline::message::Raw;
 use trunkline::name::{ServerName, uri_without_credentials};
 use trunkline::principal::Principal;
@@ -23,18 +22,7 @@ use crate::request::record::{
 use crate::request::response::RpcResult;
 use crate::request::trace_context::{TRACEPARENT, TraceContext};
 
-/// The outcome of a request that failed.
-fn outcome_of(error: &CallError) -> RequestOutcome {
-    match error.kind() {
-        CallErrorKind::Unknown => RequestOutcome::Denied,
-        CallErrorKind::Unavailable => RequestOutcome::Unavailable,
-        CallErrorKind::BadArguments | CallErrorKind::Refused(_) => RequestOutcome::RpcError,
-        CallErrorKind::Failed(ErrorKind::TimedOut) => RequestOutcome::Timeout,
-        CallErrorKind::Failed(_) => RequestOutcome::Unavailable,
-    }
-}
-
-/// What is learned of a request while it is handled.
+/// Facts about a request that its handlers find.
 #[derive(Default)]
 struct RequestFacts {
     subject: Option<Box<str>>,
@@ -71,7 +59,7 @@ pub(super) fn add_subject(name: &str) {
 
 /// The failure of the request, which its response may not show.
 pub(super) fn add_failure(error: &CallError) {
-    add(|facts| facts.failure = Some(outcome_of(error)));
+    add(|facts| facts.failure = Some(RequestOutcome::of_error(error)));
 }
 
 /// The time before a server is asked, if the request is observed. Not a wrapper around the future: moving that one costs

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
+use trunkline::call::{CallError, CallErrorKind};
+use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::name::{ConversationName, ServerName};
 
@@ -104,6 +106,17 @@ impl RequestOutcome {
         Self::Unavailable,
         Self::Denied,
     ];
+
+    /// The outcome of a request that ended with this error.
+    pub fn of_error(error: &CallError) -> Self {
+        match error.kind() {
+            CallErrorKind::Unknown => Self::Denied,
+            CallErrorKind::Unavailable => Self::Unavailable,
+            CallErrorKind::BadArguments | CallErrorKind::Refused(_) => Self::RpcError,
+            CallErrorKind::Failed(ErrorKind::TimedOut) => Self::Timeout,
+            CallErrorKind::Failed(_) => Self::Unavailable,
+        }
+    }
 
     /// The name of the outcome, for labels and logs.
     pub fn as_str(self) -> &'static str {

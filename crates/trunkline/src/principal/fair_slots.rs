@@ -60,6 +60,13 @@ impl FairSlots {
         turn.await.expect("invariant: a queue keeps its senders until they are served")
     }
 
+    /// The number of waiters.
+    pub fn waiting(&self) -> usize {
+        let state = self.lock();
+        let waits = |it: &&oneshot::Sender<Slot>| !it.is_closed();
+        state.queues.values().map(|queue| queue.iter().filter(waits).count()).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, SlotWaiter> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,6 +138,7 @@ mod tests {
         assert!(anns.iter_mut().all(|it| it.now_or_never().is_none()));
         let mut bobs = Box::pin(slots.acquire(&bob));
         assert!((&mut bobs).now_or_never().is_none());
+        assert_eq!(slots.waiting(), 6);
         drop(first);
         let of_ann = (&mut anns[0]).now_or_never().expect("ann was first");
         assert!((&mut bobs).now_or_never().is_none());
@@ -139,6 +147,7 @@ mod tests {
         let of_bob = (&mut bobs).now_or_never().expect("after one call of ann");
         // A cancelled waiter is skipped, and no slot is lost.
         drop(anns.remove(1));
+        assert_eq!(slots.waiting(), 3, "three of ann: one has run, one is cancelled");
         drop(of_bob);
         let of_ann = (&mut anns[1]).now_or_never().expect("the next of ann");
         drop(anns);
