@@ -433,12 +433,12 @@ fn a_folder_that_others_can_enter_is_refused() {
 /// Needs the rights to give a folder away, which users of containers have.
 #[test]
 fn a_folder_of_another_user_is_refused() {
-    const NOBODY: u32 = 65534;
+    const OTHER_USER: u32 = 65534;
     let machine = Machine::new(&config(&marker()));
     let folder = machine.runtime_folder();
     fs::create_dir_all(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
-    if std::os::unix::fs::chown(&folder, Some(NOBODY), None).is_err() {
+    if std::os::unix::fs::chown(&folder, Some(OTHER_USER), None).is_err() {
         eprintln!("skipped: only root can give a folder to another user");
         return;
     }

@@ -118,12 +118,11 @@ impl Gateway {
             Era::Modern => InputRequired::Return,
         };
         let engaged = server.map(|server| self.register_call(&handler, server));
-        let client = engaged.as_ref().and_then(CallGuard::client);
         let requester = caller.requester();
         let options = CallOptions {
             handler: &*handler,
             rounds,
-            client,
+            client: engaged.as_ref().and_then(CallGuard::client),
             older_era: Some(caller.older_era()),
             requester: Some(&requester),
             ..CallOptions::default()
