@@ -1,6 +1,7 @@
 //! Command line arguments, as parsed by clap. Doc comments of commands and options are the help
 //! text.
 
+mod command_line_server;
 mod call;
 mod global;
 mod login;
@@ -23,10 +24,11 @@ use trunkline_gateway::demo::DemoServer;
 pub(crate) use call::{
     CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ListArguments,
     PromptArguments, ReadArguments, RunArguments, SearchCommandArguments, TimeoutArguments,
-    TokensArguments, quoted,
+    TokensArguments, ToolArguments, quoted,
 };
 
 pub(crate) use command::Command;
+pub(crate) use command_line_server::CommandLineServer;
 pub(crate) use global::{ColorChoice, Format, GlobalArguments};
 pub(crate) use login::{LoginArguments, LogoutArguments};
 pub(crate) use page::PageArguments;
@@ -45,7 +47,8 @@ Examples:
   trunkline demo                                 try it: needs no configuration
   trunkline status                               start all servers and print their state
   trunkline tools                                list the tools of all servers
-  trunkline call words_shout --arg text=hello    call one of them
+  trunkline call words_shout text=hello          call one of them
+  trunkline tools -- npx -y some-mcp-server      list the tools of any server
   trunkline serve                                serve all servers as one, over HTTP
 
 Exit codes:
@@ -101,6 +104,12 @@ impl Arguments {
                 "`--format raw` is the list as a model gets it, without what is hidden; \
                  use `--all` with `--format json`"
             }
+            command if self.global.config.is_some() && command.server().is_some() => {
+                "give a configuration with `--config FILE`, or a server on the command line, not both"
+            }
+            command if command.has_two_servers() => {
+                "give the URL of a server, or a program after `--`, not both"
+            }
             _ => return Ok(()),
         };
         Err(Self::command().error(ErrorKind::ArgumentConflict, message))
@@ -121,8 +130,20 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) watch: bool,
 
+    /// The URL of a server, instead of a configuration
+    #[arg(value_name = "URL", value_parser = url)]
+    pub(crate) url: Option<String>,
+
     #[command(flatten)]
     pub(crate) run: RunArguments,
+}
+
+/// Parses the URL of a server.
+fn url(text: &str) -> Result<String, String> {
+    match command_line_server::is_url(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a URL begins with https:// or http://".to_owned()),
+    }
 }
 
 /// Arguments of `demo-server`.

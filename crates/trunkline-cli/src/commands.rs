@@ -6,6 +6,7 @@ mod schema;
 mod completions;
 mod status;
 mod tools;
+mod tool;
 mod search;
 mod tokens;
 mod call;
@@ -61,6 +62,7 @@ pub(crate) fn run(
         Command::Config => config::run(settings, environment, terminal),
         Command::Status(arguments) => status::run(&arguments, settings, environment, terminal),
         Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),
+        Command::Tool(arguments) => tool::run(&arguments, settings, environment, terminal),
         Command::Search(arguments) => search::run(&arguments, settings, environment, terminal),
         Command::Tokens(arguments) => tokens::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),

@@ -5,6 +5,7 @@ mod environment;
 mod settings;
 mod output;
 mod config;
+mod typed;
 mod host;
 mod gateway;
 mod control;

@@ -2,6 +2,8 @@
 
 pub(crate) mod stdio;
 mod hidden_input;
+mod pager;
+pub(crate) mod text_layout;
 pub(crate) mod terminal;
 pub(crate) mod log;
 pub(crate) mod report;

@@ -2,10 +2,15 @@
 
 use std::path::PathBuf;
 
-use trunkline::config::{Access, DiscoveredFiles, LoadOptions, SearchPath, ToolMode};
+use trunkline::config::{
+    Access, DiscoveredFiles, Environment as _, LoadOptions, Overrides, SearchPath, ToolMode,
+};
 
-use crate::arguments::{Arguments, ColorChoice, Format, quoted};
+use crate::arguments::{Arguments, ColorChoice, CommandLineServer, Format, quoted};
 use crate::environment::ProcessEnv;
+
+/// The pager if the user has chosen none. It leaves the text on the terminal, and ends by itself if all of it fits.
+const DEFAULT_PAGER: &str = "less -FRX";
 
 /// When to use colours, with the environment taken into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub(crate) enum Verbosity {
 /// Settings of the program.
 pub(crate) struct Settings {
     pub(crate) config: Option<PathBuf>,
+    /// A server on the command line, which is used instead of a configuration.
+    pub(crate) server: Option<CommandLineServer>,
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
@@ -33,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) access: Option<Access>,
     /// The mode of scopes that have none of their own, in this run.
     pub(crate) mode: Option<ToolMode>,
+    /// The command of the pager for long results on a terminal.
+    pub(crate) pager: Option<String>,
     /// Whether to show progress if stderr is a terminal.
     pub(crate) progress: bool,
 }
@@ -43,9 +52,11 @@ impl Settings {
         let global = &arguments.global;
         Self {
             config: global.config.clone(),
+            server: arguments.command.server(),
             progress: !global.no_progress && !global.quiet && !has_log,
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
             mode: arguments.command.mode().map(ToolMode::from),
+            pager: pager(environment, global.no_pager),
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {
                 (true, _) => Verbosity::Quiet,
@@ -53,6 +64,7 @@ impl Settings {
                 (false, _) => Verbosity::Verbose,
             },
             colors: match global.color {
+                _ if global.no_color => Colors::Never,
                 ColorChoice::Always => Colors::Always,
                 ColorChoice::Never => Colors::Never,
                 ColorChoice::Auto if environment.is_set("NO_COLOR") => Colors::Never,
@@ -68,6 +80,11 @@ impl Settings {
         file.map(|file| format!(" --config {file}")).unwrap_or_default()
     }
 
+    /// The server on the command line as it was written, after a space.
+    pub(crate) fn written_server(&self) -> String {
+        self.server.as_ref().map(|server| server.written(quoted)).unwrap_or_default()
+    }
+
     /// The command that logs in to a server, before its name.
     pub(crate) fn login_command(&self) -> String {
         format!("trunkline{} login", self.written_config())
@@ -79,14 +96,26 @@ impl Settings {
         environment: &ProcessEnv,
         file: Option<PathBuf>,
     ) -> LoadOptions {
+        let (places, overrides) = match &self.server {
+            Some(server) => (SearchPath::default(), Some(Overrides::Value(server.to_config()))),
+            None => (SearchPath::trunkline(environment.user_directory().as_deref()), None),
+        };
         LoadOptions {
-            places: SearchPath::trunkline(environment.user_directory().as_deref()),
+            places,
             path: file.or_else(|| self.config.clone()),
-            overrides: None,
+            overrides,
             access: self.access,
             mode: self.mode,
             working_directory: environment.working_directory().to_owned(),
             discovered: DiscoveredFiles::NeedConsent,
         }
     }
+}
+
+/// The pager: the one of `TRUNKLINE_PAGER`, else `PAGER`, else `less`. An empty value means none.
+fn pager(environment: &ProcessEnv, is_off: bool) -> Option<String> {
+    let chosen = ["TRUNKLINE_PAGER", "PAGER"].into_iter().find_map(|it| environment.variable(it));
+    let chosen = chosen.map(|it| it.to_string_lossy().into_owned());
+    let pager = chosen.unwrap_or_else(|| DEFAULT_PAGER.to_owned());
+    (!is_off && !pager.trim().is_empty()).then_some(pager)
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crate::catalog::{Catalog, Entry, ItemKind};
+use crate::config::Trust;
 use crate::message::Raw;
 use crate::name::ServerName;
 use crate::policy::{
@@ -102,6 +103,11 @@ impl View {
     pub fn version(&self) -> ViewVersion {
         let (catalog, rules) = (Arc::downgrade(&self.catalog), Arc::downgrade(&self.rules));
         ViewVersion { catalog, rules }
+    }
+
+    /// Whether the output of a server is trusted.
+    pub fn trust(&self, server: &ServerName) -> Trust {
+        self.rules.trust(server)
     }
 
     /// The rules.

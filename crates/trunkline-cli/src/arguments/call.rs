@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use trunkline::config::Access;
 use trunkline::name::{ConversationName, InvalidName};
 
+use super::command_line_server::{is_url, split_url};
+
 /// Units of a duration, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
 
@@ -44,6 +46,10 @@ pub(crate) struct RunArguments {
     /// Replaces `access` of the configuration for this run
     #[arg(long, value_name = "ACCESS", value_enum)]
     pub(crate) access: Option<AccessArgument>,
+
+    /// Uses this server instead of a configuration: a program with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) program: Vec<String>,
 }
 
 /// Which tools may be seen.
@@ -92,7 +98,7 @@ pub(crate) fn conversation(text: &str) -> Result<ConversationName, InvalidName> 
 
 /// Quotes an argument for a shell, if necessary.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+=,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
@@ -102,9 +108,13 @@ pub(crate) fn quoted(word: &str) -> String {
 /// Arguments of `tools`, `resources` and `prompts`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
+    /// Lists only items of this server, and starts no other; a URL is a server without a configuration
+    #[arg(value_name = "SERVER|URL", conflicts_with = "only")]
+    pub(crate) target: Option<String>,
+
     /// Lists only items of this server, and starts no other
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) server: Option<String>,
+    #[arg(long = "server", value_name = "SERVER", id = "only")]
+    pub(crate) only: Option<String>,
 
     /// Lists hidden items too, each with the rule that hides it
     #[arg(long)]
@@ -116,6 +126,35 @@ pub(crate) struct ListArguments {
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
+}
+
+impl ListArguments {
+    /// The only server to list.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.only.as_deref().or_else(|| self.target.as_deref().filter(|it| !is_url(it)))
+    }
+}
+
+/// Arguments of `tool`.
+#[derive(Debug, Args)]
+pub(crate) struct ToolArguments {
+    /// Name of the tool, as listed by `trunkline tools`, or without its prefix; the server or its URL may come first
+    #[arg(required = true, num_args = 1..=3, value_name = "[SERVER|URL] TOOL")]
+    pub(crate) words: Vec<String>,
+
+    /// Limits the time of the start and the list, as in 500ms, 30s, 5m or 1h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+impl ToolArguments {
+    /// The URL of a server on the command line, and the words after it.
+    pub(crate) fn split_url(&self) -> (Option<&str>, &[String]) {
+        split_url(&self.words)
+    }
 }
 
 /// Arguments of `search`.
@@ -167,24 +206,29 @@ pub(crate) struct TimeoutArguments {
 /// Arguments of `call`.
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
-    /// Name of the tool, as listed by `trunkline tools`
-    pub(crate) name: String,
+    /// Name of the tool, as listed by `trunkline tools`, or without its prefix; the server or its URL may come first
+    #[arg(required = true, value_name = "[SERVER|URL] TOOL")]
+    pub(crate) words: Vec<String>,
 
-    /// Argument of the tool; a VALUE that is JSON, such as 5, true or [1,2], is sent as JSON, any other as a string; may be repeated
-    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with_all = ["json", "input"])]
+    /// Argument of the tool, as key=value; may be repeated
+    #[arg(long = "arg", value_name = "NAME=VALUE", conflicts_with = "json")]
     pub(crate) arguments: Vec<String>,
 
     /// All arguments as one JSON object
-    #[arg(long, value_name = "JSON", conflicts_with = "input")]
+    #[arg(long, value_name = "JSON")]
     pub(crate) json: Option<String>,
 
-    /// Reads the arguments as one JSON object from standard input
-    #[arg(value_name = "-", value_parser = ["-"])]
-    pub(crate) input: Option<String>,
+    /// Calls a tool of this server, by the server's own name for it
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
 
-    /// Validates the arguments against the schema of the tool before the call
+    /// Sends the arguments without validating them against the schema of the tool
     #[arg(long)]
-    pub(crate) check: bool,
+    pub(crate) no_check: bool,
+
+    /// Asks nothing, also on a terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 
     #[command(flatten)]
     pub(crate) bounds: TimeoutArguments,
@@ -196,9 +240,10 @@ pub(crate) struct CallArguments {
 /// Arguments of `read`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArguments {
-    /// URI of the resource, as listed by `trunkline resources`, or one that matches a template
-    #[arg(value_name = "URI")]
-    pub(crate) address: String,
+    /// URI of the resource, as listed by `trunkline resources`, or one that matches a template; the URL of a server
+    /// may come first
+    #[arg(required = true, num_args = 1..=2, value_name = "[URL] URI")]
+    pub(crate) words: Vec<String>,
 
     /// Reads from this server, and starts no other
     #[arg(long, value_name = "SERVER")]
@@ -214,8 +259,10 @@ pub(crate) struct ReadArguments {
 /// Arguments of `prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptArguments {
-    /// Name of the prompt, as listed by `trunkline prompts`
-    pub(crate) name: String,
+    /// Name of the prompt, as listed by `trunkline prompts`, and its arguments as name=text; the URL of a server may come
+    /// first
+    #[arg(required = true, value_name = "[URL] PROMPT")]
+    pub(crate) words: Vec<String>,
 
     /// Argument of the prompt, a string; may be repeated
     #[arg(long = "arg", value_name = "NAME=TEXT")]
@@ -265,6 +312,32 @@ pub(crate) struct ExplainArguments {
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
+}
+
+impl CallArguments {
+    /// The URL of a server on the command line, and the words after it.
+    pub(crate) fn split_url(&self) -> (Option<&str>, &[String]) {
+        split_url(&self.words)
+    }
+}
+
+impl ReadArguments {
+    /// The URL of a server on the command line.
+    pub(crate) fn url(&self) -> Option<&str> {
+        split_url(&self.words).0
+    }
+
+    /// The URI to read.
+    pub(crate) fn address(&self) -> &str {
+        self.words.last().map(String::as_str).unwrap_or_default()
+    }
+}
+
+impl PromptArguments {
+    /// The URL of a server on the command line, and the words after it: the name and its arguments.
+    pub(crate) fn split_url(&self) -> (Option<&str>, &[String]) {
+        split_url(&self.words)
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -7,8 +7,9 @@ use clap_complete::Shell;
 
 use super::call::{
     CallArguments, CompleteArguments, ExplainArguments, ListArguments, PromptArguments,
-    ReadArguments, RunArguments, SearchCommandArguments, TokensArguments,
+    ReadArguments, RunArguments, SearchCommandArguments, TokensArguments, ToolArguments,
 };
+use super::command_line_server::{CommandLineServer, is_url};
 use super::login::{LoginArguments, LogoutArguments};
 use super::page::PageArguments;
 use super::secret::SecretCommand;
@@ -61,11 +62,22 @@ pub(crate) enum Command {
     /// whose tools are not cached from an earlier run.
     #[command(after_help = "Examples:
   trunkline tools                      list the visible tools
+  trunkline tools github               list the tools of one server
+  trunkline tools -- npx -y @modelcontextprotocol/server-everything
+  trunkline tools https://example.com/mcp
   trunkline tools --all                list hidden tools too, each with the reason
   trunkline tools --agent reviewer     list the tools that this agent sees
   trunkline tools --access read-only   leave out tools that declare that they write
   trunkline tools --format raw         print one definition per line")]
+    #[command(visible_alias = "ls", alias = "list")]
     Tools(ListArguments),
+
+    /// Describes one tool: its arguments, their types and limits, and an example call
+    #[command(after_help = "Examples:
+  trunkline tool words_shout
+  trunkline tool words shout          the same, by server and its own name
+  trunkline tool fetch -- uvx mcp-server-fetch")]
+    Tool(ToolArguments),
 
     /// Finds tools by what they do
     ///
@@ -90,14 +102,21 @@ pub(crate) enum Command {
 
     /// Sends one `tools/call`, and prints the result
     ///
-    /// Starts only the server of the tool. Arguments are given one by one (--arg), as
-    /// one JSON object (--json), or as JSON on standard input (-). Server requests
-    /// (elicitation, sampling, roots) are declined. Ctrl-C cancels the call.
+    /// Starts only the server of the tool. Arguments are written as key=value, with the
+    /// types of the tool's schema: a.b=1 for nested ones, list[]=x for items of a list,
+    /// key=@file for the content of a file, key:=JSON for anything else. One value
+    /// without a name is for the only argument that is required. All of them can be one
+    /// JSON object (--json), or JSON on standard input (-). They are validated before
+    /// they are sent. Server requests (elicitation, sampling, roots) are declined.
+    /// Ctrl-C cancels the call.
     #[command(after_help = "Examples:
-  trunkline call time_get_current_time --arg timezone=Europe/Vienna
-  trunkline call files_read_text_file --json '{\"path\": \"/tmp/x\"}'
-  echo '{\"a\": 1}' | trunkline call numbers_add -
-  trunkline call charts_draw --artifacts ./pictures")]
+  trunkline call words_shout hello
+  trunkline call time get_current_time timezone=Europe/Vienna
+  trunkline call files_write_file path=/tmp/x content=@notes.txt
+  trunkline call numbers_add --json '{\"a\": 1, \"b\": 2}'
+  echo '{\"a\": 1, \"b\": 2}' | trunkline call numbers_add -
+  trunkline call https://example.com/mcp search query=mcp
+  trunkline call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
     Call(CallArguments),
 
     /// Lists the resources and resource templates of all servers
@@ -122,8 +141,9 @@ pub(crate) enum Command {
     Prompts(ListArguments),
 
     /// Sends one `prompts/get`, and prints the messages
-    #[command(after_help = "Example:
-  trunkline prompt docs_summarise --arg page=start")]
+    #[command(after_help = "Examples:
+  trunkline prompt docs_summarise page=start
+  trunkline prompt docs summarise page=start")]
     Prompt(PromptArguments),
 
     /// Sends one `completion/complete`, and prints the values for an argument
@@ -349,6 +369,7 @@ impl Command {
             Self::Tools(arguments) | Self::Resources(arguments) | Self::Prompts(arguments) => {
                 &arguments.who.run
             }
+            Self::Tool(arguments) => &arguments.who.run,
             Self::Search(arguments) => &arguments.who.run,
             Self::Tokens(arguments) => &arguments.who.run,
             Self::Call(arguments) => &arguments.who.run,
@@ -380,6 +401,37 @@ impl Command {
             | Self::Completions { .. }
             | Self::DemoServer(_) => return None,
         })
+    }
+
+    /// The server that is named on the command line, instead of a configuration.
+    pub(crate) fn server(&self) -> Option<CommandLineServer> {
+        let program = self.run_arguments().map(|run| run.program.clone()).unwrap_or_default();
+        match self.url() {
+            _ if !program.is_empty() => Some(CommandLineServer::Program(program)),
+            Some(url) => Some(CommandLineServer::Url(url.to_owned())),
+            None => None,
+        }
+    }
+
+    /// Whether both a program and a URL are given.
+    pub(crate) fn has_two_servers(&self) -> bool {
+        self.url().is_some() && self.run_arguments().is_some_and(|run| !run.program.is_empty())
+    }
+
+    /// The URL of a server on the command line.
+    fn url(&self) -> Option<&str> {
+        match self {
+            Self::Status(arguments) => arguments.url.as_deref(),
+            Self::Serve(arguments) => arguments.url.as_deref(),
+            Self::Tools(list) | Self::Resources(list) | Self::Prompts(list) => {
+                list.target.as_deref().filter(|it| is_url(it))
+            }
+            Self::Call(arguments) => arguments.split_url().0,
+            Self::Tool(arguments) => arguments.split_url().0,
+            Self::Read(arguments) => arguments.url(),
+            Self::Prompt(arguments) => arguments.split_url().0,
+            _ => None,
+        }
     }
 
     /// The file to log to, instead of standard error.

@@ -29,6 +29,14 @@ pub(crate) struct GlobalArguments {
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 
+    /// Uses no colours; the same as --color never
+    #[arg(long, global = true, conflicts_with = "color")]
+    pub(crate) no_color: bool,
+
+    /// Prints long lists without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
+
     /// Shows no progress on the terminal
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,

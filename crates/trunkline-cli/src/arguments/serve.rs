@@ -55,6 +55,10 @@ pub(crate) struct ServeArguments {
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
 
+    /// The URL of a server, instead of a configuration
+    #[arg(value_name = "URL", value_parser = super::url)]
+    pub(crate) url: Option<String>,
+
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }

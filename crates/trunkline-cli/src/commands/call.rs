@@ -5,18 +5,28 @@ use std::sync::Arc;
 use anyhow::Result;
 use trunkline::call::CallOptions;
 use trunkline::catalog::ItemKind;
-use trunkline::config::escape_control;
+use trunkline::config::{Environment as _, escape_control};
 use trunkline::message::Raw;
+use trunkline::view::View;
 
 use crate::arguments::CallArguments;
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::missing_arguments;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
-use crate::host::run_call::{CallRunner, object, pairs};
-use crate::output::exit::{Failure, Outcome};
+use crate::host::run_call::CallRunner;
+use crate::host::tool_name::TypedName;
+use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
+use crate::typed::{ArgumentWord, ArgumentWords, ToolSchema, object, parse_pair, parse_word};
+
+/// Largest file for an argument.
+const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Reads all arguments from standard input.
+const STDIN: &str = "-";
 
 pub(crate) fn run(
     arguments: &CallArguments,
@@ -24,14 +34,34 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let given = given(arguments, terminal)?;
+    // Mistakes in words are found before a server is started.
+    let (_, words) = arguments.split_url();
+    let options = words_of(&arguments.arguments, parse_pair)?;
+    words_of(words.get(1..).unwrap_or_default(), parse_word)?;
+    let document = document(arguments, words, terminal)?;
     let time = TimeLimit::new(arguments.bounds.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        let name = arguments.name.as_str();
+        let server = arguments.server.as_deref();
+        let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
+        let name = &*typed.exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let ResolvedName { caller, server, .. } = search.named(ItemKind::Tool, terminal).await?;
+        let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
         let tool = caller.tool(name).map_err(Failure::from)?;
+        let schema = schema_of(&view, name);
+        let given = match document {
+            Some(document) => document,
+            None => {
+                let rest = words_of(rest, parse_word)?;
+                let words = ArgumentWords::new([options, rest].concat())?;
+                let read = |file: &str| read_file(environment, file);
+                let given = words.for_tool(&schema, !arguments.no_check, &read)?;
+                match arguments.yes || arguments.no_check {
+                    true => given,
+                    false => missing_arguments::ask(given, &schema, terminal)?,
+                }
+            }
+        };
         let shown = CallRunner {
             settings,
             environment,
@@ -40,7 +70,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("calling {}", escape_control(name)),
-            checks_arguments: arguments.check,
+            checked_tool: (!arguments.no_check).then_some(name),
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
@@ -48,16 +78,59 @@ pub(crate) fn run(
     })
 }
 
-/// The arguments of the call.
-fn given(arguments: &CallArguments, terminal: &mut Terminal) -> Result<Raw> {
-    match (&arguments.json, &arguments.input) {
-        (Some(text), _) => object(text, "`--json`"),
-        (None, Some(_)) => object(&terminal.read_input()?, "standard input"),
-        (None, None) => pairs(&arguments.arguments, value),
+fn words_of(
+    words: &[String],
+    parse: impl Fn(&str) -> Result<ArgumentWord>,
+) -> Result<Vec<ArgumentWord>> {
+    let parsed: Result<Vec<_>> = words.iter().map(|word| parse(word)).collect();
+    let parsed = parsed?;
+    ArgumentWords::new(parsed.clone())?;
+    Ok(parsed)
+}
+
+/// The arguments as one JSON document, if they are given so.
+fn document(
+    arguments: &CallArguments,
+    words: &[String],
+    terminal: &mut Terminal,
+) -> Result<Option<Raw>> {
+    let is_stdin = words.len() > 1 && words.last().is_some_and(|word| word == STDIN);
+    let has_pairs =
+        !arguments.arguments.is_empty() || words.iter().skip(1).any(|it| it.contains('='));
+    if has_pairs && (is_stdin || arguments.json.is_some()) || is_stdin && arguments.json.is_some() {
+        let message =
+            "give the arguments one by one, with `--json`, or on standard input: not two of these";
+        return Err(Failure::new(FailureKind::Usage, message.to_owned()).into());
+    }
+    match &arguments.json {
+        Some(text) => object(text, "`--json`").map(Some),
+        None if is_stdin => object(&terminal.read_input()?, "standard input").map(Some),
+        None => Ok(None),
     }
 }
 
-/// Parses a value as JSON; anything else becomes a string.
-fn value(text: &str) -> Raw {
-    Raw::from_text(text).unwrap_or_else(|_| Raw::from_string(text))
+fn schema_of(view: &View, name: &str) -> ToolSchema {
+    match view.catalog().get(ItemKind::Tool, name) {
+        Some(entry) => ToolSchema::of(entry.definition()),
+        None => ToolSchema::of(&Raw::empty_object()),
+    }
+}
+
+/// The content of a file for an argument.
+fn read_file(environment: &ProcessEnv, file: &str) -> Result<String> {
+    let shown = escape_control(file);
+    let bad = |problem: String| {
+        Failure::new(FailureKind::BadArguments, problem)
+            .with_hint("`key=@file` sends the content of a file; for a text that begins with `@`, write `key:='\"@…\"'`")
+    };
+    let path = environment.working_directory().join(file);
+    let bytes = environment
+        .read(&path)
+        .map_err(|error| bad(format!("the file `{shown}` cannot be read: {error}")))?;
+    if bytes.len() > MAX_FILE_BYTES {
+        let limit = MAX_FILE_BYTES / 1024 / 1024;
+        return Err(bad(format!("the file `{shown}` is larger than {limit} MiB")).into());
+    }
+    let text = String::from_utf8(bytes);
+    Ok(text.map_err(|_| bad(format!("the file `{shown}` is not UTF-8 text")))?)
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("completing {}", escape_control(argument)),
-            checks_arguments: false,
+            checked_tool: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {

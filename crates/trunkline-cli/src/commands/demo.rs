@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use trunkline::call::Outcome as Called;
 use trunkline::catalog::ItemKind;
-use trunkline::config::{self, ColorStyle};
+use trunkline::config;
 use trunkline::host::{Host, WaitFor};
 use trunkline::view::View;
 use trunkline_control::Activity;
@@ -27,10 +27,12 @@ use crate::gateway::client_config::client_entry;
 use crate::gateway::reload::ReloadStatus;
 use crate::host::command_host::{self, CommandHost, report_failures};
 use crate::host::listing::ListCommand;
+use crate::host::listing_text;
 use crate::host::run_call::text_of;
 use crate::output::exit::{Failure, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::output::text_layout::TextLayout;
 use crate::settings::{Settings, Verbosity};
 
 /// The call that is shown.
@@ -78,7 +80,7 @@ pub(crate) fn run(
             Demo { hosted, called, view, text: &text, entry, url, called_through, is_to_stay };
         let shown = match settings.format {
             Format::Json | Format::Raw => report::document(&demo.as_json(), settings.format),
-            Format::Text => demo.as_text(terminal.output_style()),
+            Format::Text => demo.as_text(terminal.layout()),
         };
         terminal.print(&shown)?;
         report_failures(&failures, terminal);
@@ -171,7 +173,7 @@ impl Demo<'_> {
         }
     }
 
-    fn as_text(&self, style: ColorStyle) -> String {
+    fn as_text(&self, layout: TextLayout) -> String {
         let (text, (tool, argument)) = (self.text, CALL);
         let mut shown = format!(
             "Two demo servers: `words` is this program over stdio, `numbers` is at an HTTP address.\n\
@@ -181,8 +183,11 @@ impl Demo<'_> {
             let _ = write!(shown, "\n{title}\n\n{content}");
         };
         section("Both have been started (`trunkline status`):", &status::as_text(self.hosted));
-        section("Their tools (`trunkline tools --all`):", &self.tools().as_text());
-        let title = format!("A call (`trunkline call {tool} --arg text=\"{argument}\"`):");
+        section(
+            "Their tools (`trunkline tools --all`):",
+            &listing_text::render(&self.tools(), layout),
+        );
+        let title = format!("A call (`trunkline call {tool} text=\"{argument}\"`):");
         section(&title, &text_of(&self.called));
         let title =
             format!("Both are served as one at {} (`trunkline serve`). For any client:", self.url);
@@ -191,7 +196,7 @@ impl Demo<'_> {
         section(&title, &text_of(&self.called_through));
         let slips = text.replace("\"command\"", "\"comand\"").replace("\"http\"", "\"htpp\"");
         let slips = config::parse("demo.json", slips);
-        let problems = report::problems(&slips, Verbosity::Normal, style);
+        let problems = report::problems(&slips, Verbosity::Normal, layout.style);
         section(
             "The same configuration with two slips in it (`trunkline check`):",
             problems.trim_end(),

@@ -14,6 +14,7 @@ use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::{CallRunner, pairs};
+use crate::host::tool_name::TypedName;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -26,10 +27,15 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let time = TimeLimit::new(arguments.bounds.timeout);
     // Arguments of prompts are always strings.
-    let given = pairs(&arguments.arguments, Raw::from_string)?;
+    let (_, words) = arguments.split_url();
+    let pairs_of =
+        |words: &[String]| pairs(&[&arguments.arguments, words].concat(), Raw::from_string);
+    pairs_of(&[])?;
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        let name = arguments.name.as_str();
+        let (typed, rest) = TypedName::split(ItemKind::Prompt, words, None, hosted);
+        let given = pairs_of(rest)?;
+        let name = &*typed.exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, server, .. } = search.named(ItemKind::Prompt, terminal).await?;
         let shown = CallRunner {
@@ -40,7 +46,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("getting {}", escape_control(name)),
-            checks_arguments: false,
+            checked_tool: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {

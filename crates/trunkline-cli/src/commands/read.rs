@@ -25,7 +25,7 @@ pub(crate) fn run(
     let time = TimeLimit::new(arguments.bounds.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        let address = arguments.address.as_str();
+        let address = arguments.address();
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
         let search = NameSearch { hosted, who: &who, name: address, server, time };
         let ResolvedName { caller, view, server } = search.address(terminal).await?;
@@ -38,7 +38,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("reading {}", escape_control(address)),
-            checks_arguments: false,
+            checked_tool: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {

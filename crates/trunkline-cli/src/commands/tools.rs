@@ -7,7 +7,7 @@ use trunkline::catalog::ItemKind;
 
 use crate::arguments::ListArguments;
 use crate::environment::ProcessEnv;
-use crate::host::listing;
+use crate::host::list_command;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -18,5 +18,5 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    listing::run(&[ItemKind::Tool], arguments, settings, environment, terminal)
+    list_command::run(&[ItemKind::Tool], arguments, settings, environment, terminal)
 }

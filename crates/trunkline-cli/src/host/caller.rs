@@ -33,7 +33,11 @@ impl<'a> CallerOptions<'a> {
             Some(path) => read(path, environment)?,
             None => ConversationToggles::default(),
         };
-        Ok(Self { arguments, toggle_file, config: settings.written_config() })
+        Ok(Self {
+            arguments,
+            toggle_file,
+            config: settings.written_config() + &settings.written_server(),
+        })
     }
 
     /// The toggles of the file, without those of the command line.

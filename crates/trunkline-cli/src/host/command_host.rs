@@ -99,7 +99,12 @@ pub(crate) fn with_host(
     if problems == ProblemDetail::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
         terminal.say(report::no_servers(&loaded));
     }
-    let builder = with_state(with_cache(settings, environment), &loaded, environment);
+    let builder = with_cache(settings, environment);
+    let builder = match settings.server {
+        // Toggles are for the servers of the project, and this one may have the name of one of them.
+        Some(_) => builder,
+        None => with_state(builder, &loaded, environment),
+    };
     let result = run((loaded, agents), builder, terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);

@@ -2,26 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::config::escape_control;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
-use trunkline::policy::{CallerSpec, Reason, Rule};
-use trunkline::view::{DescriptionStyle, UnmatchedName, View};
+use trunkline::policy::{Reason, Rule};
+use trunkline::view::{DescriptionStyle, View};
 
-use super::caller::CallerOptions;
-use super::command_host::{CommandHost, ProblemDetail, with_host};
-use super::unmatched;
-use crate::arguments::{Format, ListArguments, quoted};
-use crate::environment::ProcessEnv;
-use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
-use crate::output::terminal::Terminal;
-use crate::settings::{Settings, Verbosity};
 
 /// A list of the items that a caller sees.
 pub(crate) struct ListCommand<'v> {
@@ -33,97 +23,6 @@ pub(crate) struct ListCommand<'v> {
     pub(crate) describe: DescriptionStyle,
     /// Whether hidden items are included.
     pub(crate) shows_hidden: bool,
-}
-
-/// Lists all items of some kinds.
-pub(crate) fn run(
-    kinds: &[ItemKind],
-    arguments: &ListArguments,
-    settings: &Settings,
-    environment: &Arc<ProcessEnv>,
-    terminal: &mut Terminal,
-) -> Result<Outcome> {
-    let who = CallerOptions::read(&arguments.who, settings, environment)?;
-    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
-        // Reports an unknown agent before anything is started.
-        let view = hosted.view_with_warnings(&who, terminal)?;
-        let asked = asked(arguments, hosted, &view)?;
-        let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
-        let mut unknown_lists = asked.clone();
-        unknown_lists.retain(|server| !remembered.contains(server));
-        let unavailable = hosted.refresh(&unknown_lists, kinds, terminal).await;
-        let view = hosted.view(&who)?;
-        let describe = hosted.host.description_style();
-        let servers = Some(asked.into_iter().collect());
-        let listing =
-            ListCommand { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
-        let is_whole = arguments.server.is_none() && kinds.contains(&ItemKind::Tool);
-        let unknown = if is_whole { view.unmatched_names() } else { Vec::new() };
-        let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
-        let failures: Vec<_> =
-            failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
-        warn_of_ownerless(&unknown, settings, terminal);
-        warn_of_lists(is_whole, hosted, settings, terminal).await;
-        let held = hosted.all_held();
-        match settings.format {
-            Format::Json => {
-                let failures: Value = failures.iter().chain(&held).map(Failure::as_json).collect();
-                let names = remembered.iter().map(ServerName::as_str).collect::<Value>();
-                let json = listing.as_written().with("failures", &Raw::from_value(&failures));
-                let json = json.with("remembered", &Raw::from_value(&names));
-                terminal.print(&report::indented(&json))?;
-            }
-            Format::Raw => terminal.print(&listing.as_raw())?,
-            Format::Text => terminal.print(&listing.as_text())?,
-        }
-        if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
-            let options = again(arguments, &who);
-            terminal.say(&listing.hint(&options));
-            terminal.say(&cached_notice(&remembered));
-            if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
-                let is_limited =
-                    hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
-                let is_limited = is_limited && arguments.server.is_none();
-                let reason = report::why_no_server(&hosted.loaded, &settings.written_config());
-                terminal.say(&listing.nothing(is_limited, &options, reason));
-            }
-            if hosted.loaded.origins.is_empty() && !hosted.loaded.has_errors(false) {
-                terminal.say(report::NOTHING_FOUND);
-            }
-        }
-        failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));
-        let is_good = failures.is_empty() && held.is_empty() && !hosted.loaded.has_errors(false);
-        Ok(if is_good { Outcome::Good } else { Outcome::Bad })
-    })
-}
-
-/// The servers to list: only those that can have something to show.
-fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result<Vec<ServerName>> {
-    match &arguments.server {
-        Some(name) => Ok(vec![hosted.find(name)?]),
-        None if arguments.all => Ok(hosted.all()),
-        None => Ok(hosted.holders(view)),
-    }
-}
-
-/// The notice about servers that were not started.
-fn cached_notice(servers: &[ServerName]) -> String {
-    match servers.len() {
-        0 => String::new(),
-        count => format!(
-            "{} not started: the tools are those of the last run; `--refresh` asks again\n",
-            match count {
-                1 => "1 server was".to_owned(),
-                count => format!("{count} servers were"),
-            }
-        ),
-    }
-}
-
-/// The options to repeat the command.
-fn again(arguments: &ListArguments, who: &CallerOptions<'_>) -> String {
-    let server = arguments.server.as_ref().map(|it| format!(" --server {}", quoted(it)));
-    server.unwrap_or_default() + &who.as_flags()
 }
 
 impl ListCommand<'_> {
@@ -138,30 +37,16 @@ impl ListCommand<'_> {
         seen.filter(|(entry, _)| self.is_meant(entry)).collect()
     }
 
-    fn hidden(&self) -> Vec<(&Entry, Reason<'_>)> {
+    /// The hidden items, each with the first rule that hides it.
+    pub(crate) fn hidden(&self) -> Vec<(&Entry, Reason<'_>)> {
         let hidden = self.kinds.iter().flat_map(|kind| self.view.hidden(*kind));
         hidden.filter(|(entry, _)| self.is_meant(entry)).collect()
     }
 
-    /// One line per item.
-    pub(crate) fn as_text(&self) -> String {
-        let mut text = String::new();
-        for (entry, _) in self.kinds.iter().flat_map(|kind| self.seen(*kind)) {
-            let server = escape_control(entry.server().name.as_str());
-            let line =
-                format!("{}  [{server}] {}", escape_control(entry.exposed()), summary(entry));
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
-        for (entry, reason) in self.hidden().into_iter().filter(|_| self.shows_hidden) {
-            let _ = writeln!(
-                text,
-                "{}  ({}: {})",
-                escape_control(entry.exposed()),
-                fate(&reason),
-                escape_control(&reason.to_string())
-            );
-        }
-        text
+    /// The visible items.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Entry> {
+        let all = self.kinds.iter().flat_map(|kind| self.view.entries(*kind));
+        all.filter(|entry| self.is_meant(entry))
     }
 
     /// Items that do not have their default exposed name (TOOL-2).
@@ -177,7 +62,12 @@ impl ListCommand<'_> {
 
     /// A notice that the list is empty, if there is no other message, with the reason why no server
     /// is in use. Servers without any visible item have not been started.
-    fn nothing(&self, is_limited: bool, options: &str, reason: Option<String>) -> String {
+    pub(crate) fn nothing(
+        &self,
+        is_limited: bool,
+        options: &str,
+        reason: Option<String>,
+    ) -> String {
         let is_empty = self.kinds.iter().all(|kind| self.seen(*kind).is_empty());
         if !is_empty || !self.hidden().is_empty() {
             return String::new();
@@ -232,7 +122,7 @@ impl ListCommand<'_> {
     }
 
     /// One definition per line, as a model gets it.
-    fn as_raw(&self) -> String {
+    pub(crate) fn as_raw(&self) -> String {
         let seen = self.kinds.iter().flat_map(|kind| self.seen(*kind));
         seen.map(|(_, definition)| format!("{definition}\n")).collect()
     }
@@ -242,7 +132,7 @@ impl ListCommand<'_> {
     }
 
     /// The whole list as JSON, with definitions byte for byte.
-    fn as_written(&self) -> Raw {
+    pub(crate) fn as_written(&self) -> Raw {
         let hidden = self.hidden();
         let mut json = Raw::from_value(&json!({ "hiddenCount": hidden.len() }));
         for kind in self.kinds {
@@ -297,58 +187,9 @@ pub(crate) fn reason_json(reason: &Reason<'_>) -> Value {
 }
 
 /// The effect of a reason on an item.
-fn fate(reason: &Reason<'_>) -> &'static str {
+pub(crate) fn fate(reason: &Reason<'_>) -> &'static str {
     match reason.rule() {
         Rule::Available => "not available",
         _ => "hidden",
-    }
-}
-
-/// The first line of an item's description.
-fn summary(entry: &Entry) -> String {
-    let [title, name, description] = entry.definition().get_all(["title", "name", "description"]);
-    let line = |raw: Option<Raw>| {
-        let text = raw.as_ref().and_then(Raw::as_str)?.into_owned();
-        let line = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(escape_control(line.trim()))
-    };
-    let called = match entry.kind() {
-        ItemKind::Tool | ItemKind::Prompt => None,
-        ItemKind::Resource | ItemKind::ResourceTemplate => line(title).or_else(|| line(name)),
-    };
-    [called, line(description)].into_iter().flatten().collect::<Vec<_>>().join(": ")
-}
-
-/// The error for a tool name in an agent's patterns that its server does not have.
-fn no_tool(unknown: &UnmatchedName<'_>) -> Option<Failure> {
-    let suggestions = unknown.suggestion.map(str::to_owned).into_iter().collect();
-    let failure = Failure::new(FailureKind::Unknown, unmatched::agent_name(unknown));
-    Some(failure.of(unknown.server?).suggesting(suggestions))
-}
-
-/// Warns of entries in `allowTools` and `denyTools` that match nothing.
-async fn warn_of_lists(
-    is_whole: bool,
-    hosted: &CommandHost,
-    settings: &Settings,
-    terminal: &Terminal,
-) {
-    if !is_whole {
-        return;
-    }
-    unmatched::refresh_prompts(&hosted.host).await;
-    if settings.verbosity > Verbosity::Quiet
-        && let Ok(view) = hosted.host.view(CallerSpec::default())
-    {
-        let entries = view.unmatched_list_entries();
-        entries.iter().for_each(|it| terminal.warn(&unmatched::list_entry(it)));
-    }
-}
-
-/// Warns of names that do not start with the prefix of any server.
-fn warn_of_ownerless(unknown: &[UnmatchedName<'_>], settings: &Settings, terminal: &Terminal) {
-    if settings.verbosity > Verbosity::Quiet {
-        let ownerless = unknown.iter().filter(|it| it.server.is_none());
-        ownerless.for_each(|it| terminal.warn(&unmatched::agent_name(it)));
     }
 }

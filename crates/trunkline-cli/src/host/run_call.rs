@@ -20,16 +20,10 @@ use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
+use crate::typed::reject_repeated_keys;
 
 /// Characters of a progress message from the server: it shares a line with ours.
 const MAX_PROGRESS: usize = 60;
-
-/// Depth to which arguments are searched: people write less, and each level is parsed again.
-const MAX_DEPTH: usize = 32;
-
-/// A hint on how arguments are written as JSON.
-const OBJECT_EXAMPLE: &str =
-    "the arguments are one object, in quotes for the shell: --json '{\"text\": \"hello\"}'";
 
 /// Shows progress and log messages of a call.
 pub(crate) struct ProgressPrinter<'t> {
@@ -111,8 +105,8 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) server: &'a ServerName,
     /// The activity to show as progress.
     pub(crate) doing: String,
-    /// Whether arguments are validated before they are sent.
-    pub(crate) checks_arguments: bool,
+    /// The tool whose arguments are validated before they are sent.
+    pub(crate) checked_tool: Option<&'a str>,
 }
 
 impl CallRunner<'_> {
@@ -132,7 +126,7 @@ impl CallRunner<'_> {
             handler: &watcher,
             timeout: self.time.limit,
             since: Some(self.time.since),
-            checks_arguments: self.checks_arguments,
+            checks_arguments: self.checked_tool.is_some(),
             artifacts: folder.as_ref(),
             ..CallOptions::default()
         };
@@ -153,10 +147,10 @@ impl CallRunner<'_> {
         if !is_schema_hint {
             return failure;
         }
-        let server = quoted(self.server.as_str());
-        let config = self.settings.written_config();
+        let tool = quoted(self.checked_tool.unwrap_or_default());
+        let (config, server) = (self.settings.written_config(), self.settings.written_server());
         failure.with_hint(format!(
-            "`trunkline tools --server {server} --format json{config}` prints its schema"
+            "`trunkline tool{config} {tool}{server}` shows its arguments; `--no-check` sends them anyway"
         ))
     }
 
@@ -204,50 +198,6 @@ fn completes_nothing(called: &Called) -> bool {
 pub(crate) fn text_of(called: &Called) -> String {
     let lines: Vec<_> = called.text().lines().map(escape_control).collect();
     lines.join("\n") + "\n"
-}
-
-/// Arguments given as JSON.
-pub(crate) fn object(text: &str, whence: &str) -> Result<Raw> {
-    let bad = |problem: &str| Failure::new(FailureKind::BadArguments, problem);
-    let raw = Raw::from_text(text).map_err(|error| {
-        let failure = bad(&format!("{whence} is {error}"));
-        match text {
-            "-" => failure.with_hint("`-` without `--json` reads it from standard input"),
-            _ => failure.with_hint(OBJECT_EXAMPLE),
-        }
-    })?;
-    if !raw.is_object() {
-        bail!(bad(&format!("{whence} is JSON, and not an object")).with_hint(OBJECT_EXAMPLE));
-    }
-    reject_repeated_keys(&raw, whence)?;
-    Ok(raw)
-}
-
-/// Rejects a value with a duplicate key. Servers disagree on which of the two counts.
-fn reject_repeated_keys(raw: &Raw, whence: &str) -> Result<()> {
-    let Some(key) = repeated_key(raw) else { return Ok(()) };
-    let message = format!("{whence} has the key `{}` twice", escape_control(&key));
-    bail!(Failure::new(FailureKind::BadArguments, message));
-}
-
-/// A duplicate key in an object, at any level down to [`MAX_DEPTH`].
-fn repeated_key(raw: &Raw) -> Option<String> {
-    let mut level = vec![raw.clone()];
-    for _ in 0..MAX_DEPTH {
-        let mut next = Vec::new();
-        for value in level {
-            let members = value.members();
-            let mut seen = HashSet::new();
-            let again = members.iter().find(|(key, _)| !seen.insert(key.as_str()));
-            if let Some((key, _)) = again {
-                return Some(key.clone());
-            }
-            next.extend(members.into_iter().map(|(_, inner)| inner));
-            next.extend(value.items());
-        }
-        level = next;
-    }
-    None
 }
 
 /// `NAME=VALUE` pairs as an object, in their order; `value` converts each value.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
-use super::{hidden_input, stdio};
+use super::text_layout::TextLayout;
+use super::{hidden_input, pager, stdio};
 use crate::settings::{Colors, Settings, Verbosity};
 
 /// Whether a stream is a socket that accepts connections. Apple's systems do not say.
@@ -41,6 +42,8 @@ pub(crate) struct Terminal {
     is_output_terminal: bool,
     /// Whether any part of a result has been printed.
     has_printed: bool,
+    /// The command of the pager for long results.
+    pager: Option<String>,
 }
 
 /// Longest line that is read from standard input.
@@ -62,6 +65,7 @@ impl Terminal {
             says_warnings: settings.verbosity > Verbosity::Quiet,
             is_output_terminal: io::stdout().is_terminal(),
             has_printed: false,
+            pager: settings.pager.clone(),
         }
     }
 
@@ -120,6 +124,24 @@ impl Terminal {
         Some((usize::from(width.0).max(1), usize::from(height.0).max(1)))
     }
 
+    /// How results are laid out.
+    pub(crate) fn layout(&self) -> TextLayout {
+        TextLayout { width: self.size().map(|(width, _)| width), style: self.output_style }
+    }
+
+    /// Prints a result, in a pager if it is longer than the terminal.
+    pub(crate) fn page(&mut self, text: &str) -> io::Result<()> {
+        let height = self.size().map_or(usize::MAX, |(_, height)| height);
+        let is_long = text.lines().count() >= height && self.has_keyboard();
+        match self.pager.clone().filter(|_| is_long) {
+            Some(pager) if pager::show(&pager, &visible(text)) => {
+                self.has_printed = true;
+                Ok(())
+            }
+            _ => self.print(text),
+        }
+    }
+
     /// Whether standard input is a terminal.
     pub(crate) fn has_keyboard(&self) -> bool {
         io::stdin().is_terminal()
@@ -136,6 +158,16 @@ impl Terminal {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line. The end of the input is an error, since there is no answer.
+    pub(crate) fn ask_line(&self, question: &str) -> io::Result<String> {
+        self.say(question);
+        let line = read_line()?;
+        match line.is_empty() {
+            true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "there is no answer")),
+            false => Ok(line),
+        }
     }
 
     /// Reads a secret: a line from the terminal without echo, or else all of standard input, up to `max`

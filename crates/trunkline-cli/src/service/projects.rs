@@ -385,6 +385,8 @@ async fn start(
     let modes = [ToolMode::Direct, ToolMode::Meta, ToolMode::Auto];
     let settings = Settings {
         config: client.config.clone(),
+        server: None,
+        pager: None,
         format: Format::Text,
         verbosity: Verbosity::Normal,
         colors: Colors::Never,

@@ -48,7 +48,6 @@ fn only_the_server_that_has_the_tool_is_started() {
 fn a_name_that_does_not_exist_is_corrected() {
     let did_you_mean = "there is no tool `words_shuot`; did you mean `words_shout`?";
     assert_ends(&["words_shuot"], 4, did_you_mean);
-    assert_ends(&["shout"], 4, "did you mean `words_shout`?");
     assert_ends(&["worsd_shout"], 4, "did you mean `words_shout`?");
     let off = "its server `asleep` is switched off; enable it at trunkline.json:";
     assert_ends(&["asleep_snore"], 4, off);
@@ -151,7 +150,7 @@ fn arguments_that_cannot_be_used_are_refused_before_anything_starts() {
     assert_ends(&["words_shout", "--arg", "text"], 2, "`--arg` needs a name and a value");
     assert_ends(&["words_shout", "--arg", "=x"], 2, "`--arg` needs a name and a value");
     let twice = ["words_shout", "--arg", "text=a", "--arg", "text=b"];
-    assert_ends(&twice, 2, "`--arg text=…` is given twice");
+    assert_ends(&twice, 2, "`text=…` is given twice");
 }
 
 #[test]
@@ -164,8 +163,11 @@ fn keys_that_servers_would_disagree_about_are_refused() {
     }
     let run = folder().run(&["call", "words_shout", "--json", r#"{"text":"text"}"#]);
     assert_eq!(run.code, 0, "{run}");
-    let twice = ["words_shout", "--arg", r#"text={"x":1,"x":2}"#];
-    assert_ends(&twice, 6, "`--arg text=…` has the key `x` twice");
+    let twice = ["words_shout", r#"text:={"x":1,"x":2}"#];
+    assert_ends(&twice, 6, "`text=…` has the key `x` twice");
+    // The schema wants a string, and a string is what is sent.
+    let run = folder().run(&["call", "words_shout", r#"text={"x":1,"x":2}"#]);
+    assert_eq!((run.code, run.output.trim()), (0, r#"{"X":1,"X":2}"#), "{run}");
     assert_ends(&["words_shout", "--json", "-"], 6, "`-` without `--json` reads");
 }
 
@@ -184,17 +186,21 @@ fn numbers_stay_as_they_were_written() {
 }
 
 #[test]
-fn arguments_are_validated_on_request() {
-    let run = folder().run(&["call", "words_shout", "--check", "--arg", "txet=hello"]);
+fn arguments_are_validated_before_they_are_sent() {
+    let run = folder().run(&["call", "words_shout"]);
     assert_eq!(run.code, 6, "{run}");
     assert!(run.messages.contains("`text` is missing"), "{run}");
-    let run = folder().run(&["call", "words_shout", "--check", "--arg", "text=hello"]);
-    assert_eq!((run.code, run.output.trim()), (0, "HELLO"), "{run}");
+    assert!(run.messages.contains("`trunkline tool words_shout` shows its arguments"), "{run}");
+    let run = folder().run(&["call", "words_shout", "--arg", "txet=hello"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.messages.contains("no argument `txet`; did you mean `text`?"), "{run}");
+    let run = folder().run(&["call", "words_shout", "--json", r#"{"text":5}"#]);
+    assert_eq!(run.code, 6, "{run}");
 }
 
 #[test]
 fn response_of_the_server_to_wrong_arguments_is_passed_on() {
-    let run = folder().run(&["call", "words_shout", "--arg", "txet=hello"]);
+    let run = folder().run(&["call", "words_shout", "--no-check", "txet=hello"]);
     assert_eq!((run.code, run.messages.as_str()), (3, ""), "{run}");
     assert!(run.output.contains("unknown field `txet`"), "{run}");
 }
@@ -240,9 +246,83 @@ fn missing_program_does_not_reveal_the_value_of_its_reference() {
 }
 
 #[test]
-fn the_old_way_with_two_words_is_a_mistake() {
-    let run = folder().run(&["call", "words", "shout"]);
+fn tools_are_named_by_server_or_without_prefix() {
+    let folder = folder();
+    for words in [
+        &["words_shout", "hello"][..],
+        &["words", "shout", "hello"],
+        &["shout", "text=hello"],
+        &["--server", "words", "shout", "hello"],
+        &["words", "words_shout", "hello"],
+    ] {
+        let run = folder.run(&[&["call"], words].concat());
+        assert_eq!((run.code, run.output.trim()), (0, "HELLO"), "{words:?}: {run}");
+    }
+    let run = folder.run(&["call", "words", "shuot", "hello"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(
+        run.messages.contains("server `words` has no tool `shuot`; did you mean `shout`?"),
+        "{run}"
+    );
+    let run = folder.run(&["call", "remember", "x"]);
+    assert_eq!(run.code, 4, "a hidden tool is not found by its own name: {run}");
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let twice = json!({ "mcpServers": {
+        "a": { "command": program, "args": ["demo-server", "words"] },
+        "b": { "command": program, "args": ["demo-server", "words"] },
+    } });
+    let twice = Folder::new().file("trunkline.json", twice.to_string());
+    let run = twice.run(&["call", "shout", "hello", "--format", "json"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert_eq!(run.json()["error"]["suggestions"], json!(["a_shout", "b_shout"]), "{run}");
+}
+
+#[test]
+fn values_have_the_types_of_the_schema() {
+    let folder = folder();
+    let run = folder.run(&["call", "numbers_add", "a=2", "b=40"]);
+    assert_eq!((run.code, run.output.trim()), (0, "42"), "{run}");
+    let run = folder.run(&["call", "words_shout", "text=12"]);
+    assert_eq!((run.code, run.output.trim()), (0, "12"), "{run}");
+    let folder = folder.file("note.txt", "from a file");
+    let run = folder.run(&["call", "words_shout", "text=@note.txt"]);
+    assert_eq!((run.code, run.output.trim()), (0, "FROM A FILE"), "{run}");
+    let run = folder.run(&["call", "words_shout", "text=@missing.txt"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.messages.contains("the file `missing.txt` cannot be read"), "{run}");
+    let run = folder.run(&["call", "numbers_add", "2", "40"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.messages.contains("write `a=2`"), "{run}");
+    let run = folder.run(&["call", "words_shout", "text=a", "-"]);
     assert_eq!(run.code, 2, "{run}");
+}
+
+/// A server needs no configuration, neither one that is there nor a new one.
+#[test]
+fn a_server_on_the_command_line_is_used_instead_of_the_configuration() {
+    let folder = folder();
+    let server = ["--", env!("CARGO_BIN_EXE_trunkline"), "demo-server", "words"];
+    let run = folder.run(&[&["call", "shout", "hello"][..], &server].concat());
+    assert_eq!((run.code, run.output.trim(), run.messages.as_str()), (0, "HELLO", ""), "{run}");
+    let run = folder.run(&[&["tools"][..], &server].concat());
+    assert!(run.code == 0 && run.output.contains("  remember(text: string)"), "{run}");
+    let run = folder.run(&[&["tool", "shout"][..], &server].concat());
+    assert!(run.code == 0 && run.output.contains("trunkline call shout text=TEXT -- "), "{run}");
+    let run = folder.run(&[&["status"][..], &server].concat());
+    assert!(
+        run.code == 0 && run.output.contains("ready") && !run.output.contains("numbers"),
+        "{run}"
+    );
+    let run = folder.run(&[&["call", "shuot"][..], &server].concat());
+    assert!(run.code == 4 && run.messages.contains("did you mean `shout`?"), "{run}");
+    let run = folder.run(&[&["tools", "--config", "trunkline.json"][..], &server].concat());
+    assert!(run.code == 2 && run.messages.contains("not both"), "{run}");
+    let run = folder.run(&[&["tools", "https://example.com/mcp"][..], &server].concat());
+    assert!(run.code == 2 && run.messages.contains("not both"), "{run}");
+    let run = folder.run(&["tools", "--", "no-such-program"]);
+    assert!(run.code == 1 && run.messages.contains("`no-such-program` was not found"), "{run}");
+    let run = folder.run(&["call", "http://127.0.0.1:9/mcp", "shout", "hello"]);
+    assert_eq!(run.code, 5, "{run}");
 }
 
 /// Regression: a caller learned of a hidden server by the error "the process ended".

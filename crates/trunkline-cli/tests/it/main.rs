@@ -16,6 +16,7 @@ mod all_commands;
 mod schema_command;
 mod demo_command;
 mod third_party_servers;
+mod tool_command;
 mod tools_command;
 mod search_command;
 mod explain_command;

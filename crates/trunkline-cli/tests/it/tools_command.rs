@@ -56,8 +56,8 @@ pub(crate) fn folder_with_failing() -> Folder {
 /// The names that a run lists.
 fn names(run: &Run) -> Vec<String> {
     assert_eq!(run.code, 0, "{run}");
-    let lines = run.output.lines();
-    lines.map(|line| line.split_once("  ").unwrap_or((line, "")).0.to_owned()).collect()
+    let items = run.output.lines().filter_map(|line| line.strip_prefix("  "));
+    items.map(|line| line.split(['(', ' ']).next().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! `trunkline tool`: describes one tool, with its arguments and an example call.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use trunkline::catalog::ItemKind;
+
+use crate::arguments::{Format, ToolArguments};
+use crate::environment::ProcessEnv;
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
+use crate::host::tool_name::TypedName;
+use crate::host::tool_text;
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+
+pub(crate) fn run(
+    arguments: &ToolArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let (_, words) = arguments.split_url();
+    let time = TimeLimit::new(arguments.timeout);
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
+        let (typed, rest) = TypedName::split(ItemKind::Tool, words, None, hosted);
+        if let [other, ..] = rest {
+            let message = format!("`{other}` is too much: describe one tool at a time");
+            return Err(Failure::new(FailureKind::Usage, message).into());
+        }
+        let name = &*typed.exposed(hosted, &who, terminal).await?;
+        let search = NameSearch { hosted, who: &who, name, server: None, time };
+        let ResolvedName { view, .. } = search.named(ItemKind::Tool, terminal).await?;
+        let entry = view.route(ItemKind::Tool, name);
+        let entry =
+            entry.map_err(|error| Failure::from(trunkline::call::CallError::from(error)))?;
+        let definition = view.definition(entry, hosted.host.description_style());
+        match settings.format {
+            Format::Json => terminal.print(&report::indented(&definition))?,
+            Format::Raw => terminal.print(&format!("{definition}\n"))?,
+            Format::Text => {
+                let options = settings.written_config();
+                let server = settings.written_server();
+                let text = tool_text::render(entry, terminal.layout(), (&options, &server));
+                terminal.page(&text)?;
+            }
+        }
+        Ok(Outcome::Good)
+    })
+}

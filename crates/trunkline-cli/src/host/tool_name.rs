@@ -1,0 +1,161 @@
+//! Finds the exposed name of a tool or prompt that is named as people do: by its server and the server's own
+//! name, or without the prefix.
+
+use anyhow::Result;
+use trunkline::catalog::{Entry, ItemKind};
+use trunkline::config::{closest_match, escape_control};
+use trunkline::name::ServerName;
+use trunkline::view::View;
+
+use super::caller::CallerOptions;
+use super::command_host::{CommandHost, report_failures};
+use super::resolve::owners;
+use crate::output::exit::{Failure, FailureKind};
+use crate::output::terminal::Terminal;
+
+/// A name as it is typed, and the server if it is named too.
+pub(crate) struct TypedName<'a> {
+    pub(crate) kind: ItemKind,
+    pub(crate) server: Option<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> TypedName<'a> {
+    /// Takes the name from the beginning of a list of words: `TOOL …` or `SERVER TOOL …`. Returns the other words,
+    /// which are arguments.
+    pub(crate) fn split(
+        kind: ItemKind,
+        words: &'a [String],
+        server: Option<&'a str>,
+        hosted: &CommandHost,
+    ) -> (Self, &'a [String]) {
+        match (server, words) {
+            (None, [first, second, rest @ ..])
+                if is_server(hosted, kind, first) && !second.contains('=') && second != "-" =>
+            {
+                (Self { kind, server: Some(first), name: second }, rest)
+            }
+            (server, [name, rest @ ..]) => (Self { kind, server, name }, rest),
+            (server, []) => (Self { kind, server, name: "" }, words),
+        }
+    }
+
+    /// The exposed name. A name that cannot be found is returned as it is, for the error of its search.
+    pub(crate) async fn exposed(
+        &self,
+        hosted: &CommandHost,
+        who: &CallerOptions<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<String> {
+        let view = hosted.view_with_warnings(who, terminal)?;
+        match self.server {
+            Some(server) => self.of_server(&hosted.find(server)?, hosted, who, terminal).await,
+            None if view.route(self.kind, self.name).is_ok() => Ok(self.name.to_owned()),
+            None if !owners(hosted, self.name).is_empty() => Ok(self.name.to_owned()),
+            None => self.without_prefix(view, hosted, who, terminal).await,
+        }
+    }
+
+    /// The exposed name of an item of a server.
+    async fn of_server(
+        &self,
+        server: &ServerName,
+        hosted: &CommandHost,
+        who: &CallerOptions<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<String> {
+        if let Some(held) = hosted.held(server.as_str()) {
+            return Err(held.into());
+        }
+        let servers = [server.clone()];
+        if let Some(found) = self.own_name(&hosted.view(who)?, Some(server)).pop() {
+            return Ok(found);
+        }
+        let failures = hosted.refresh(&servers, &[self.kind], terminal).await;
+        let view = hosted.view(who)?;
+        if let Some(found) = self.own_name(&view, Some(server)).pop() {
+            return Ok(found);
+        }
+        if let Some(error) = failures.first() {
+            return Err(Failure::unavailable(error).into());
+        }
+        // The name may be an exposed one, or be hidden: the search for it says so.
+        let exposed = view.catalog().entries(self.kind).iter().find(|entry| {
+            entry.server().name == *server
+                && (entry.exposed() == self.name || entry.name() == self.name)
+        });
+        match exposed {
+            Some(entry) => Ok(entry.exposed().to_owned()),
+            None => Err(self.unknown(&view, server).into()),
+        }
+    }
+
+    fn unknown(&self, view: &View, server: &ServerName) -> Failure {
+        let (kind, list) = (self.kind.as_str(), self.kind.list_key());
+        let (server, name) = (escape_control(server.as_str()), escape_control(self.name));
+        let entries =
+            view.entries(self.kind).filter(|entry| entry.server().name.as_str() == server);
+        let near = closest_match(self.name, entries.map(Entry::name));
+        let message = match near {
+            Some(near) => {
+                format!("server `{server}` has no {kind} `{name}`; did you mean `{near}`?")
+            }
+            None => format!("server `{server}` has no {kind} `{name}`"),
+        };
+        let failure = Failure::new(FailureKind::Unknown, message);
+        failure
+            .suggesting(near.map(str::to_owned).into_iter().collect())
+            .with_hint(format!("`trunkline {list} {server}` lists its {list}"))
+    }
+
+    /// The exposed name of the only item that its server calls like this.
+    async fn without_prefix(
+        &self,
+        view: View,
+        hosted: &CommandHost,
+        who: &CallerOptions<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<String> {
+        let mut found = self.own_name(&view, None);
+        if found.is_empty() {
+            let mut unknown = hosted.holders(&view);
+            let cached = hosted.cached(&unknown, &[self.kind]);
+            unknown.retain(|server| !cached.contains(server));
+            let failures = hosted.refresh(&unknown, &[self.kind], terminal).await;
+            found = self.own_name(&hosted.view(who)?, None);
+            if found.is_empty() {
+                report_failures(&failures, terminal);
+            }
+        }
+        match found.as_slice() {
+            [] => Ok(self.name.to_owned()),
+            [one] => Ok(one.clone()),
+            several => {
+                let (kind, name) = (self.kind.as_str(), escape_control(self.name));
+                let forms: Vec<_> = several.iter().map(|form| escape_control(form)).collect();
+                let message =
+                    format!("several servers have a {kind} `{name}`: {}", forms.join(", "));
+                let failure = Failure::new(FailureKind::Unknown, message);
+                Err(failure
+                    .suggesting(several.to_vec())
+                    .with_hint("give one of these names")
+                    .into())
+            }
+        }
+    }
+
+    /// The exposed names of visible items with this name at their servers.
+    fn own_name(&self, view: &View, server: Option<&ServerName>) -> Vec<String> {
+        let is_meant = |name: &ServerName| server.is_none_or(|it| it == name);
+        let entries = view.entries(self.kind);
+        entries
+            .filter(|entry| entry.name() == self.name && is_meant(&entry.server().name))
+            .map(|entry| entry.exposed().to_owned())
+            .collect()
+    }
+}
+
+/// Whether a word names a server, and not an item that is exposed under the same name.
+fn is_server(hosted: &CommandHost, kind: ItemKind, word: &str) -> bool {
+    hosted.loaded.config.server(word).is_some() && hosted.host.catalog().get(kind, word).is_none()
+}

@@ -1,0 +1,277 @@
+//! One tool as text: description, arguments with their types and limits, annotations, and an example call.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use trunkline::catalog::Entry;
+use trunkline::config::escape_control;
+use trunkline::message::Raw;
+use trunkline::meta::signature;
+
+use crate::arguments::quoted;
+use crate::output::report;
+use crate::output::text_layout::{Emphasis, TextLayout};
+use crate::typed::ToolSchema;
+
+/// Arguments that are described; a schema can have thousands.
+const MAX_ARGUMENTS: usize = 100;
+
+/// Depth of nested arguments that are described.
+const MAX_DEPTH: usize = 3;
+
+/// Characters of a description, of a value, and values of a list.
+const MAX_TEXT: usize = 4_000;
+const MAX_VALUE: usize = 60;
+const MAX_VALUES: usize = 20;
+
+/// Keywords of a schema that limit a value, as they are written.
+const LIMITS: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+];
+
+/// Describes a tool. `options` and `server` are added to the example call.
+pub(crate) fn render(entry: &Entry, layout: TextLayout, (options, server): (&str, &str)) -> String {
+    let definition = entry.definition();
+    let mut text = String::new();
+    let name = escape_control(entry.exposed());
+    let line = signature(&definition.without("description").with("name", &Raw::from_string("")));
+    text += &layout.wrap_named(&name, &escape_control(&line), 0, 4);
+    let of = format!("of server {}", escape_control(entry.server().name.as_str()));
+    let of = match definition
+        .get("title")
+        .and_then(|title| title.as_str().map(|it| escape_control(&it)))
+    {
+        Some(title) => format!("{title}, {of}"),
+        None => of,
+    };
+    let _ = writeln!(text, "{}", layout.paint(Emphasis::Detail, &of));
+    if let Some(description) =
+        definition.get("description").and_then(|it| it.as_str().map(Cow::into_owned))
+    {
+        text.push('\n');
+        text += &paragraphs(&description, layout, 0);
+    }
+    let schema = definition.get("inputSchema").map_or(Value::Null, |schema| schema.to_value());
+    text += &arguments(&schema, layout);
+    text += &annotations(definition, layout);
+    text += &output(definition, layout);
+    let example = example(&ToolSchema::of(definition));
+    text += &section("Example", layout);
+    let call = format!("trunkline call{options} {}{example}{server}", quoted(entry.exposed()));
+    let _ = writeln!(text, "  {}", escape_control(&call));
+    text
+}
+
+fn section(title: &str, layout: TextLayout) -> String {
+    format!("\n{}\n", layout.paint(Emphasis::Heading, title))
+}
+
+/// A text with its line breaks, wrapped and cut.
+fn paragraphs(text: &str, layout: TextLayout, indent: usize) -> String {
+    let cut: String = text.chars().take(MAX_TEXT).collect();
+    let mut shown = String::new();
+    for line in cut.trim().lines() {
+        // Lists in descriptions are indented.
+        let own = line.len() - line.trim_start().len();
+        let own = indent + own.min(16);
+        shown += &layout.wrap(&escape_control(line.trim()), own, own);
+    }
+    if text.chars().count() > MAX_TEXT {
+        let _ = writeln!(shown, "{}… (`--format json` prints all of it)", " ".repeat(indent));
+    }
+    shown
+}
+
+fn arguments(schema: &Value, layout: TextLayout) -> String {
+    let mut text = section("Arguments", layout);
+    let mut count = 0;
+    let described = members(schema, layout, 2, &mut count);
+    match described.is_empty() {
+        true => text += "  none\n",
+        false => text += &described,
+    }
+    text
+}
+
+/// The properties of an object, required ones first.
+fn members(schema: &Value, layout: TextLayout, indent: usize, count: &mut usize) -> String {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return String::new();
+    };
+    let is_required = |name: &&String| required.contains(&name.as_str());
+    let names = properties.keys().filter(is_required);
+    let names: Vec<_> = names.chain(properties.keys().filter(|it| !is_required(it))).collect();
+    let mut text = String::new();
+    for (at, name) in names.iter().enumerate() {
+        if *count >= MAX_ARGUMENTS {
+            let rest = names.len() - at;
+            let _ = writeln!(
+                text,
+                "{}… {} more (`--format json` prints all)",
+                " ".repeat(indent),
+                report::plural(rest, "argument")
+            );
+            break;
+        }
+        *count += 1;
+        let Some(argument) = properties.get(*name) else { continue };
+        text += &argument_lines(name, argument, required.contains(&name.as_str()), layout, indent);
+        if indent < 2 + 4 * MAX_DEPTH {
+            let items = argument.get("items").unwrap_or(&Value::Null);
+            text += &members(argument, layout, indent + 4, count);
+            text += &members(items, layout, indent + 4, count);
+        }
+    }
+    text
+}
+
+/// One argument: name, type, whether it is required, default and limits; then its description.
+fn argument_lines(
+    name: &str,
+    schema: &Value,
+    is_required: bool,
+    layout: TextLayout,
+    indent: usize,
+) -> String {
+    let mark = if is_required { "" } else { "?" };
+    let kind = type_text(schema);
+    let mut details = vec![kind];
+    if let Some(value) = schema.get("default") {
+        details.push(format!("default {}", cut(&value.to_string())));
+    }
+    for keyword in LIMITS {
+        if let Some(limit) = schema.get(*keyword) {
+            details.push(format!("{keyword} {}", cut(&limit.to_string())));
+        }
+    }
+    let name = escape_control(name);
+    let rest = format!("{mark}: {}", details.join(", "));
+    let mut text = layout.wrap_named(&name, &rest, indent, indent + 4);
+    if let Some(description) = schema.get("description").and_then(Value::as_str) {
+        text += &paragraphs(description, layout, indent + 4);
+    }
+    text
+}
+
+/// The type of a value, with the values of an enumeration.
+fn type_text(schema: &Value) -> String {
+    let values = schema.get("enum").and_then(Value::as_array);
+    if let Some(values) = values {
+        let shown: Vec<_> = values.iter().take(MAX_VALUES).map(|it| cut(&it.to_string())).collect();
+        let more = if values.len() > MAX_VALUES { " or …" } else { "" };
+        return format!("{}{more}", shown.join(" or "));
+    }
+    let property = serde_json::json!({ "inputSchema": { "properties": { "x": schema } } });
+    let line = signature(&Raw::from_value(&property));
+    // The notation of signatures: `(x?: string[])`.
+    let kind = line.strip_prefix("(x?: ").and_then(|it| it.strip_suffix(')')).unwrap_or("any");
+    match (kind, schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)) {
+        ("any", Some(choices)) => {
+            let kinds: Vec<_> = choices.iter().take(MAX_VALUES).map(type_text).collect();
+            kinds.join(" or ")
+        }
+        _ => kind.to_owned(),
+    }
+}
+
+fn cut(text: &str) -> String {
+    let short: String = text.chars().take(MAX_VALUE).collect();
+    let mark = if text.chars().count() > MAX_VALUE { "…" } else { "" };
+    escape_control(&format!("{short}{mark}"))
+}
+
+/// The hints of a tool about itself. They are claims of its server.
+fn annotations(definition: &Raw, layout: TextLayout) -> String {
+    let Some(annotations) = definition.get("annotations") else { return String::new() };
+    let is = |key: &str| annotations.get(key).and_then(|it| it.as_bool());
+    let mut hints = Vec::new();
+    match (is("readOnlyHint"), is("destructiveHint")) {
+        (Some(true), _) => hints.push("only reads"),
+        (_, Some(false)) => hints.push("writes, and destroys nothing"),
+        (_, Some(true)) => hints.push("may destroy data"),
+        (Some(false), None) => hints.push("writes"),
+        (None, None) => {}
+    }
+    if is("idempotentHint") == Some(true) {
+        hints.push("has the same effect when it is repeated");
+    }
+    match is("openWorldHint") {
+        Some(true) => hints.push("reaches the world outside of the server"),
+        Some(false) => hints.push("stays within its server"),
+        None => {}
+    }
+    match hints.is_empty() {
+        true => String::new(),
+        false => section("The server says that it", layout) + &layout.wrap(&hints.join("; "), 2, 2),
+    }
+}
+
+/// The fields of structured results.
+fn output(definition: &Raw, layout: TextLayout) -> String {
+    let Some(schema) = definition.get("outputSchema") else { return String::new() };
+    let mut count = 0;
+    let described = members(&schema.to_value(), layout, 2, &mut count);
+    match described.is_empty() {
+        true => String::new(),
+        false => section("Result", layout) + &described,
+    }
+}
+
+/// Arguments of an example: the required ones, each after a space.
+fn example(schema: &ToolSchema) -> String {
+    let mut words = String::new();
+    for name in schema.required() {
+        let argument = schema.argument(name).unwrap_or(&Value::Null);
+        let word = match sample(argument) {
+            Value::String(text) => format!("{name}={text}"),
+            value @ (Value::Array(_) | Value::Object(_)) => format!("{name}:={value}"),
+            value => format!("{name}={value}"),
+        };
+        let _ = write!(words, " {}", quoted(&word));
+    }
+    words
+}
+
+/// A value that fits a schema, as far as that is simple.
+fn sample(schema: &Value) -> Value {
+    let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|all| all.first());
+    let given = schema.get("default").filter(|value| !value.is_null());
+    if let Some(value) = given
+        .or_else(|| first("examples"))
+        .or_else(|| first("enum"))
+        .or_else(|| schema.get("const"))
+    {
+        return value.clone();
+    }
+    let kind = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.first().and_then(Value::as_str),
+        Some(kind) => kind.as_str(),
+        None => None,
+    };
+    match kind {
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| 1.into()),
+        Some("boolean") => true.into(),
+        Some("array") => Value::Array(schema.get("items").map(sample).into_iter().collect()),
+        Some("object") => serde_json::json!({}),
+        _ => "TEXT".into(),
+    }
+}

@@ -1,0 +1,158 @@
+//! Arguments of a call as they are typed: `key=value`, `a.b=1`, `list[]=x`, `key=@file`, `key:=JSON`.
+//!
+//! The words are parsed before any server is started; the schema of the tool decides their types.
+
+mod json_text;
+mod word;
+mod schema;
+mod tree;
+
+pub(crate) use json_text::{object, reject_repeated_keys};
+pub(crate) use schema::ToolSchema;
+pub(crate) use word::{ArgumentWord, parse_pair, parse_word};
+
+use anyhow::Result;
+use trunkline::config::{closest_match, escape_control};
+use trunkline::message::Raw;
+
+use crate::output::exit::{Failure, FailureKind};
+use tree::ArgumentTree;
+use word::{KeyPath, WordValue};
+
+/// Reads the file that `key=@file` names.
+pub(crate) type ReadText<'r> = &'r dyn Fn(&str) -> Result<String>;
+
+/// Words of a command line, which become the arguments of a tool.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentWords {
+    words: Vec<ArgumentWord>,
+}
+
+impl ArgumentWords {
+    /// Collects words. A key that occurs twice is an error, unless it is one of a list.
+    pub(crate) fn new(words: Vec<ArgumentWord>) -> Result<Self> {
+        let mut seen = Vec::new();
+        for path in words.iter().filter_map(|word| word.path.as_ref()) {
+            if path.is_item {
+                continue;
+            }
+            if seen.contains(&path) {
+                let shown = escape_control(&path.to_string());
+                let message = format!("`{shown}=…` is given twice");
+                let hint = format!("for a list, write `{shown}[]=…` for each item");
+                return Err(Failure::new(FailureKind::Usage, message).with_hint(hint).into());
+            }
+            seen.push(path);
+        }
+        Ok(Self { words })
+    }
+
+    /// The arguments for a tool, as one object. With `checks_names`, an argument that the schema does not
+    /// have is an error.
+    pub(crate) fn for_tool(
+        &self,
+        schema: &ToolSchema,
+        checks_names: bool,
+        read: ReadText<'_>,
+    ) -> Result<Raw> {
+        let mut tree = ArgumentTree::default();
+        for word in &self.words {
+            let path = match &word.path {
+                Some(path) => schema.split(path),
+                None => vec![self.only_argument(schema, &word.text)?],
+            };
+            let name = path.first().map(String::as_str).unwrap_or_default();
+            if checks_names && !schema.allows(name) {
+                return Err(unknown_argument(schema, name).into());
+            }
+            let is_item = word.path.as_ref().is_some_and(|path| path.is_item);
+            let types = schema.types(&path, is_item);
+            let value = match &word.value {
+                WordValue::Json(json) => json.clone(),
+                WordValue::Text(text) => types.typed(text),
+                WordValue::File(file) => types.typed(&read(file)?),
+            };
+            reject_repeated_keys(&value, &format!("`{}`", word.shown()))?;
+            tree.insert(&path, is_item, value).map_err(|shown| conflicting(&shown))?;
+        }
+        Ok(tree.to_raw())
+    }
+
+    /// The argument that a value without a name is for: the only one that the tool needs.
+    fn only_argument(&self, schema: &ToolSchema, text: &str) -> Result<String> {
+        let named: Vec<&str> =
+            self.words.iter().filter_map(|it| it.path.as_ref()?.first()).collect();
+        let bare = self.words.iter().filter(|word| word.path.is_none()).count();
+        let missing: Vec<&str> =
+            schema.required().into_iter().filter(|name| !named.contains(name)).collect();
+        let all = schema.names();
+        match (missing.as_slice(), all.as_slice()) {
+            ([one], _) | ([], [one]) if bare == 1 => return Ok((*one).to_owned()),
+            _ => {}
+        }
+        let shown = escape_control(text);
+        let failure = |message| Failure::new(FailureKind::BadArguments, message);
+        let candidates = if missing.is_empty() { &all } else { &missing };
+        let Some(first) = candidates.first() else {
+            return Err(failure(format!("the tool has no arguments, and `{shown}` is one")).into());
+        };
+        let message = match missing.len() {
+            0 | 1 if bare > 1 => {
+                format!(
+                    "`{shown}` is one of {bare} values without a name; quote a text with spaces"
+                )
+            }
+            _ => format!("`{shown}` has no name, and the tool has several arguments"),
+        };
+        let names: Vec<_> =
+            candidates.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
+        let hint = format!(
+            "write `{}={shown}`; the arguments are {}",
+            escape_control(first),
+            names.join(", ")
+        );
+        Err(failure(message).with_hint(hint).into())
+    }
+}
+
+/// Arguments that are named in one message.
+const MAX_NAMED: usize = 12;
+
+fn unknown_argument(schema: &ToolSchema, name: &str) -> Failure {
+    let names = schema.names();
+    let shown = escape_control(name);
+    let failure = |message: String| Failure::new(FailureKind::BadArguments, message);
+    let hint = "`--no-check` sends it anyway";
+    match closest_match(name, names.iter().copied()) {
+        Some(near) => {
+            let near = escape_control(near);
+            failure(format!("the tool has no argument `{shown}`; did you mean `{near}`?"))
+                .with_hint(hint)
+                .suggesting(vec![near])
+        }
+        None if names.is_empty() => {
+            failure(format!("the tool has no arguments, and `{shown}` is one")).with_hint(hint)
+        }
+        None => {
+            let names: Vec<_> = names.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
+            let names = names.join(", ");
+            failure(format!("the tool has no argument `{shown}`; it has {names}")).with_hint(hint)
+        }
+    }
+}
+
+fn conflicting(key: &str) -> Failure {
+    let shown = escape_control(key);
+    let message = format!("`{shown}` has a value of its own and values below it");
+    Failure::new(FailureKind::Usage, message)
+        .with_hint(format!("write all of it as `{shown}:='…JSON…'`"))
+}
+
+impl KeyPath {
+    fn first(&self) -> Option<&str> {
+        self.keys.first().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The input schema of a tool: its arguments, and the types that a value may have.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use trunkline::message::Raw;
+
+use super::word::KeyPath;
+
+/// Schemas that are followed by `$ref`, `anyOf` and the like for one type.
+const MAX_SCHEMAS: usize = 64;
+
+/// The input schema of a tool.
+pub(crate) struct ToolSchema {
+    root: Value,
+}
+
+/// The types that a schema allows; empty if it does not say.
+pub(super) struct ValueTypes(BTreeSet<String>);
+
+impl ToolSchema {
+    /// The input schema of a definition as in `tools/list`.
+    pub(crate) fn of(definition: &Raw) -> Self {
+        let schema = definition.get("inputSchema");
+        Self { root: schema.map_or(Value::Null, |schema| schema.to_value()) }
+    }
+
+    /// The names of all arguments, required ones first.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let required = self.required();
+        let all = self.properties().map(|(name, _)| name);
+        let optional = all.filter(|name| !required.contains(name));
+        required.iter().copied().chain(optional).collect()
+    }
+
+    /// The names of the arguments that a call needs.
+    pub(crate) fn required(&self) -> Vec<&str> {
+        let names = self.root.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The schema of one argument.
+    pub(crate) fn argument(&self, name: &str) -> Option<&Value> {
+        self.root.get("properties")?.get(name)
+    }
+
+    /// The types of an argument.
+    pub(crate) fn type_names(&self, name: &str) -> Vec<String> {
+        self.types(&[name.to_owned()], false).0.into_iter().collect()
+    }
+
+    /// A text as the value of an argument.
+    pub(crate) fn typed(&self, name: &str, text: &str) -> Raw {
+        self.types(&[name.to_owned()], false).typed(text)
+    }
+
+    fn properties(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let members = self.root.get("properties").and_then(Value::as_object);
+        members.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
+    }
+
+    /// Whether the tool may have this argument. One that is not described is allowed if the schema says so, or
+    /// describes none.
+    pub(super) fn allows(&self, name: &str) -> bool {
+        let is_open = match self.root.get("additionalProperties") {
+            Some(Value::Bool(is_open)) => *is_open,
+            Some(_) => true,
+            None => self.properties().next().is_none() && !self.root.is_null(),
+        };
+        let is_complex = ["anyOf", "oneOf", "allOf", "$ref", "patternProperties"]
+            .iter()
+            .any(|key| self.root.get(key).is_some());
+        is_open || is_complex || self.root.is_null() || self.argument(name).is_some()
+    }
+
+    /// The keys of a path. A dot is part of a name if the schema has such a name.
+    pub(super) fn split(&self, path: &KeyPath) -> Vec<String> {
+        let whole = path.to_string();
+        match self.argument(&whole).is_some() {
+            true => vec![whole],
+            false => path.keys.clone(),
+        }
+    }
+
+    /// The types of the value at a path, or of the items of the list there.
+    pub(super) fn types(&self, path: &[String], is_item: bool) -> ValueTypes {
+        let mut schemas = vec![&self.root];
+        for key in path {
+            schemas = self.below(&schemas, |schema| schema.get("properties")?.get(key));
+        }
+        if is_item {
+            schemas = self.below(&schemas, |schema| schema.get("items"));
+        }
+        let mut types = BTreeSet::new();
+        for schema in self.alternatives(&schemas) {
+            types.extend(own_types(schema));
+        }
+        ValueTypes(types)
+    }
+
+    fn below<'s>(
+        &'s self,
+        schemas: &[&'s Value],
+        step: impl Fn(&'s Value) -> Option<&'s Value>,
+    ) -> Vec<&'s Value> {
+        self.alternatives(schemas).into_iter().filter_map(step).collect()
+    }
+
+    /// The schemas with those that they refer to or combine.
+    fn alternatives<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Value> {
+        let mut found: Vec<&Value> = schemas.to_vec();
+        let mut next = 0;
+        while let Some(schema) = found.get(next).copied() {
+            next += 1;
+            if found.len() >= MAX_SCHEMAS {
+                break;
+            }
+            let reference = schema.get("$ref").and_then(Value::as_str);
+            found.extend(reference.and_then(|it| self.root.pointer(it.strip_prefix('#')?)));
+            for key in ["anyOf", "oneOf", "allOf"] {
+                found.extend(schema.get(key).and_then(Value::as_array).into_iter().flatten());
+            }
+        }
+        found
+    }
+}
+
+/// The types that a schema itself names.
+fn own_types(schema: &Value) -> Vec<String> {
+    let named = match schema.get("type") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(several)) => {
+            several.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !named.is_empty() {
+        return named;
+    }
+    let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    values.chain(schema.get("const")).map(|value| type_of(value).to_owned()).collect()
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+impl ValueTypes {
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(name) || name == "number" && self.0.contains("integer")
+    }
+
+    /// A text as a value: a string stays one where the schema allows strings, and everything else is JSON.
+    pub(super) fn typed(&self, text: &str) -> Raw {
+        let as_text = || Raw::from_string(text);
+        let Ok(json) = Raw::from_text(text.trim()) else { return as_text() };
+        let kind = type_of(&json.to_value());
+        let is_container = matches!(kind, "array" | "object");
+        let is_meant = match self.0.is_empty() {
+            true => true,
+            false if self.has("string") => is_container && self.has(kind),
+            false => self.has(kind),
+        };
+        if is_meant { json } else { as_text() }
+    }
+}

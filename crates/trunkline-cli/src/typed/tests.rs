@@ -1,0 +1,114 @@
+//! Words of a command line as arguments of tools with various schemas.
+
+use serde_json::json;
+
+use super::*;
+
+fn schema(input: &serde_json::Value) -> ToolSchema {
+    ToolSchema::of(&Raw::from_value(&json!({ "inputSchema": input })))
+}
+
+fn typed(input: &serde_json::Value, words: &[&str]) -> Result<String, String> {
+    let words: Result<Vec<_>> = words.iter().map(|word| parse_word(word)).collect();
+    let words = words.and_then(ArgumentWords::new).map_err(|error| error.to_string())?;
+    let read = |file: &str| Ok(format!("content of {file}"));
+    let found = words.for_tool(&schema(input), true, &read);
+    found.map(|raw| raw.text().to_owned()).map_err(|error| error.to_string())
+}
+
+fn mixed() -> serde_json::Value {
+    json!({ "type": "object", "required": ["text"], "properties": {
+        "text": { "type": "string" },
+        "count": { "type": "integer" },
+        "ratio": { "type": ["number", "null"] },
+        "deep": { "$ref": "#/$defs/deep" },
+        "tags": { "type": "array", "items": { "type": "string" } },
+        "ids": { "type": "array", "items": { "type": "integer" } },
+        "flag": { "anyOf": [{ "type": "boolean" }, { "type": "null" }] },
+        "mode": { "enum": ["1", "2"] },
+        "either": { "type": ["string", "array"] },
+        "a.b": { "type": "integer" },
+        "free": {},
+    }, "$defs": { "deep": { "properties": { "name": { "type": "string" }, "size": { "type": "number" } } } } })
+}
+
+#[test]
+fn values_have_the_types_of_the_schema() {
+    for (words, expected) in [
+        (&["text=5"][..], r#"{"text":"5"}"#),
+        (&["text=true", "count=5"], r#"{"text":"true","count":5}"#),
+        (&["text=null", "ratio=1e2"], r#"{"text":"null","ratio":1e2}"#),
+        (&["text=a=b", "flag=true"], r#"{"text":"a=b","flag":true}"#),
+        (&["text=", "mode=1"], r#"{"text":"","mode":"1"}"#),
+        (&["text={}", "free={}"], r#"{"text":"{}","free":{}}"#),
+        (&["text=x", "either=[1]"], r#"{"text":"x","either":[1]}"#),
+        (&["text=x", "either=5"], r#"{"text":"x","either":"5"}"#),
+        (&["text=x", "count=abc"], r#"{"text":"x","count":"abc"}"#),
+        (
+            &["text=x", "count=12345678901234567890123"],
+            r#"{"text":"x","count":12345678901234567890123}"#,
+        ),
+    ] {
+        assert_eq!(typed(&mixed(), words).as_deref(), Ok(expected), "{words:?}");
+    }
+}
+
+#[test]
+fn nested_keys_lists_files_and_json() {
+    for (words, expected) in [
+        (
+            &["text=x", "deep.size=2", "deep.name=3"][..],
+            r#"{"text":"x","deep":{"size":2,"name":"3"}}"#,
+        ),
+        (&["text=x", "tags[]=1", "tags[]=b"], r#"{"text":"x","tags":["1","b"]}"#),
+        (&["text=x", "ids[]=1", "ids[]:=2"], r#"{"text":"x","ids":[1,2]}"#),
+        (&["text=@notes.txt"], r#"{"text":"content of notes.txt"}"#),
+        (&[r#"text:="@x""#, "count:=1.0"], r#"{"text":"@x","count":1.0}"#),
+        (&["text=x", "a.b=7"], r#"{"text":"x","a.b":7}"#),
+    ] {
+        assert_eq!(typed(&mixed(), words).as_deref(), Ok(expected), "{words:?}");
+    }
+}
+
+#[test]
+fn one_value_needs_no_name_if_one_argument_is_missing() {
+    assert_eq!(typed(&mixed(), &["hello"]).as_deref(), Ok(r#"{"text":"hello"}"#));
+    assert_eq!(
+        typed(&mixed(), &["count=1", "x + 1 == 2"]).as_deref(),
+        Ok(r#"{"count":1,"text":"x + 1 == 2"}"#)
+    );
+    let one = json!({ "properties": { "only": {} } });
+    assert_eq!(typed(&one, &["5"]).as_deref(), Ok(r#"{"only":5}"#));
+    let two = json!({ "required": ["a", "b"], "properties": { "a": {}, "b": {} } });
+    let problem = typed(&two, &["5"]).unwrap_err();
+    assert!(problem.contains("`5` has no name") && problem.contains("`a=5`"), "{problem}");
+    let problem = typed(&mixed(), &["hello", "world"]).unwrap_err();
+    assert!(problem.contains("quote a text with spaces"), "{problem}");
+    let none =
+        typed(&json!({ "properties": {}, "additionalProperties": false }), &["5"]).unwrap_err();
+    assert!(none.contains("the tool has no arguments"), "{none}");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (words, message) in [
+        (&["txet=x"][..], "did you mean `text`?"),
+        (&["text=x", "zzzzzz=1"], "it has text, "),
+        (&["text=x", "text=y"], "`text=…` is given twice"),
+        (&["text=x", "deep=1", "deep.size=2"], "`deep` has a value of its own"),
+        (&["text=x", "deep.size=2", "deep=1"], "`deep` has a value of its own"),
+        (&["text:={"], "`text:=…` is not JSON"),
+        (&[r#"free={"a":1,"a":2}"#], "has the key `a` twice"),
+    ] {
+        let problem = typed(&mixed(), words).unwrap_err();
+        assert!(problem.contains(message), "{words:?}: {problem}");
+    }
+    let open = json!({ "properties": { "a": {} }, "additionalProperties": true });
+    assert!(typed(&open, &["other=1"]).is_ok());
+}
+
+#[test]
+fn schemas_that_lead_to_themselves_end() {
+    let input = json!({ "properties": { "a": { "$ref": "#/properties/a" }, "b": { "anyOf": [{ "$ref": "#" }] } } });
+    assert_eq!(typed(&input, &["a=1", "b=x"]).as_deref(), Ok(r#"{"a":1,"b":"x"}"#));
+}
