@@ -3,6 +3,8 @@
 pub(crate) mod caller;
 pub(crate) mod state;
 pub(crate) mod tokenizer;
+pub(crate) mod signals;
+pub(crate) mod elicitation;
 pub(crate) mod command_host;
 pub(crate) mod resolve;
 pub(crate) mod tool_name;

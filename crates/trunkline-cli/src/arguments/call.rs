@@ -226,6 +226,10 @@ pub(crate) struct CallArguments {
     #[arg(long)]
     pub(crate) no_check: bool,
 
+    /// Tells servers of this directory (MCP roots); may be repeated
+    #[arg(long = "root", value_name = "DIRECTORY")]
+    pub(crate) roots: Vec<PathBuf>,
+
     /// Asks nothing, also on a terminal
     #[arg(long, short)]
     pub(crate) yes: bool,

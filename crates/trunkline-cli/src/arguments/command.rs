@@ -107,8 +107,9 @@ pub(crate) enum Command {
     /// key=@file for the content of a file, key:=JSON for anything else. One value
     /// without a name is for the only argument that is required. All of them can be one
     /// JSON object (--json), or JSON on standard input (-). They are validated before
-    /// they are sent. Server requests (elicitation, sampling, roots) are declined.
-    /// Ctrl-C cancels the call.
+    /// they are sent. On a terminal, you are asked for missing ones and for input
+    /// that a server requests (elicitation); other server requests are declined. Ctrl-C
+    /// cancels the call.
     #[command(after_help = "Examples:
   trunkline call words_shout hello
   trunkline call time get_current_time timezone=Europe/Vienna

@@ -10,6 +10,9 @@ const RUNNERS: &[&str] =
 /// Words before the package of a runner.
 const RUN_WORDS: &[&str] = &["run", "exec", "dlx", "x", "tool"];
 
+/// Files and directories of packages that are named the same in all of them.
+const COMMON_FILES: &[&str] = &["index", "main", "cli", "dist", "build", "src", "bin", "lib", ""];
+
 /// Parts of names that every server could have.
 const COMMON_PREFIXES: &[&str] = &["mcp-server-", "server-", "mcp-"];
 const COMMON_SUFFIXES: &[&str] = &["-mcp-server", "-mcp", "-server"];
@@ -91,7 +94,11 @@ fn literal(text: &str) -> String {
 /// The short name of the package or program of a command.
 fn package(words: &[String]) -> String {
     let stem = |word: &str| {
-        let file = word.rsplit(['/', '\\']).next().unwrap_or(word);
+        let is_common =
+            |part: &&str| COMMON_FILES.contains(&part.split('.').next().unwrap_or(part));
+        let mut parts = word.rsplit(['/', '\\']);
+        let file = parts.clone().next().unwrap_or(word);
+        let file = parts.find(|part| !is_common(part)).unwrap_or(file);
         // The version of a package: `server-time@1.2`.
         let file = file.split('@').find(|part| !part.is_empty()).unwrap_or(file);
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
@@ -139,6 +146,8 @@ mod tests {
             (&["uv", "run", "weather-mcp"], "weather"),
             (&["python3", "-I", "./my_server.py"], "myserver"),
             (&["/opt/bin/files-server", "x"], "files"),
+            (&["node", "/x/server-filesystem/dist/index.js"], "filesystem"),
+            (&["./index.js"], "index"),
             (&["${HOME}"], "HOME"),
             (&["…"], "server"),
         ] {

@@ -13,6 +13,7 @@ use crate::arguments::CallArguments;
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::elicitation::UserInput;
 use crate::host::missing_arguments;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::CallRunner;
@@ -42,6 +43,10 @@ pub(crate) fn run(
     let time = TimeLimit::new(arguments.bounds.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
+        let can_ask = terminal.can_ask() && !arguments.yes;
+        let roots = arguments.roots.iter().map(|root| environment.working_directory().join(root));
+        let input = UserInput { can_ask, roots: roots.collect() };
+        hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
         let name = &*typed.exposed(hosted, &who, terminal).await?;
@@ -58,7 +63,7 @@ pub(crate) fn run(
                 let given = words.for_tool(&schema, !arguments.no_check, &read)?;
                 match arguments.yes || arguments.no_check {
                     true => given,
-                    false => missing_arguments::ask(given, &schema, terminal)?,
+                    false => missing_arguments::ask(given, &schema, terminal).await?,
                 }
             }
         };
@@ -70,6 +75,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("calling {}", escape_control(name)),
+            input: &input,
             checked_tool: (!arguments.no_check).then_some(name),
         };
         shown

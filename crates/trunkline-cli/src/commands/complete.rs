@@ -12,6 +12,7 @@ use crate::arguments::CompleteArguments;
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::elicitation::UserInput;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::{CallRunner, pairs};
 use crate::output::exit::Outcome;
@@ -46,6 +47,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("completing {}", escape_control(argument)),
+            input: &UserInput::default(),
             checked_tool: None,
         };
         shown

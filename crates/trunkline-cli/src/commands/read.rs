@@ -10,6 +10,7 @@ use crate::arguments::ReadArguments;
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::elicitation::UserInput;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::CallRunner;
 use crate::output::exit::Outcome;
@@ -38,6 +39,7 @@ pub(crate) fn run(
             hosted,
             server: &server,
             doing: format!("reading {}", escape_control(address)),
+            input: &UserInput::default(),
             checked_tool: None,
         };
         shown

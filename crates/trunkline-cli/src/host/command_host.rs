@@ -19,6 +19,8 @@ use trunkline::policy::{CallerSpec, Disclosure, Toggle, UnknownCaller};
 use trunkline::view::View;
 
 use super::caller::CallerOptions;
+use super::elicitation::UserInput;
+use super::signals::Signals;
 use super::state;
 use crate::config::consent;
 use crate::config::load::Agents;
@@ -206,43 +208,14 @@ pub(crate) fn runtime() -> Result<Runtime> {
     builder.worker_threads(cores).enable_all().build().context("cannot start")
 }
 
-/// Signals that end the program. Once created, they have no other effect.
-pub(crate) struct Signals {
-    #[cfg(unix)]
-    kinds: [tokio::signal::unix::Signal; 3],
-}
-
-impl Signals {
-    pub(crate) fn listen() -> Result<Self> {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let interrupt = signal(SignalKind::interrupt())?;
-            let terminate = signal(SignalKind::terminate())?;
-            let hang_up = signal(SignalKind::hangup())?;
-            Ok(Self { kinds: [interrupt, terminate, hang_up] })
-        }
-        #[cfg(not(unix))]
-        Ok(Self {})
-    }
-
-    /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) {
-        #[cfg(unix)]
-        {
-            let [interrupt, terminate, hang_up] = &mut self.kinds;
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hang_up.recv() => {}
-            }
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    }
-}
-
 impl CommandHost {
+    /// Declares to servers that start from now on what the user can answer.
+    pub(crate) fn offer_input(&self, input: &UserInput) {
+        if let Some(capabilities) = input.capabilities() {
+            self.host.declare_capabilities(&capabilities);
+        }
+    }
+
     /// Declares that the command runs until a signal.
     pub(crate) fn keep_running(&self) {
         self.until.set(Lifetime::Signal);
@@ -457,7 +430,7 @@ impl CommandHost {
         let failures = loop {
             tokio::select! {
                 failures = &mut work => break failures,
-                Some(_) = watch.next() => terminal.progress(&progress(connections)),
+                Some(_) = watch.next(), if !connections.is_empty() => terminal.progress(&progress(connections)),
             }
         };
         terminal.clear_progress();

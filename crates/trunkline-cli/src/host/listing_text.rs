@@ -86,8 +86,17 @@ fn item(entry: &Entry, layout: TextLayout) -> String {
         ItemKind::Resource | ItemKind::ResourceTemplate => String::new(),
     };
     let summary = summary(entry);
-    let summary = if summary.is_empty() { String::new() } else { format!("  {summary}") };
-    layout.wrap_named(&name, &format!("{signature}{summary}"), ITEM_INDENT, FURTHER_INDENT)
+    match layout.width {
+        _ if summary.is_empty() => {
+            layout.wrap_named(&name, &signature, ITEM_INDENT, FURTHER_INDENT)
+        }
+        // One line per item, for other programs.
+        None => layout.wrap_named(&name, &format!("{signature}  {summary}"), ITEM_INDENT, 0),
+        Some(_) => {
+            let signature = layout.wrap_named(&name, &signature, ITEM_INDENT, FURTHER_INDENT);
+            signature + &layout.wrap(&summary, FURTHER_INDENT, FURTHER_INDENT)
+        }
+    }
 }
 
 /// The parameters of a tool: `(path: string, head?: number)`.

@@ -12,7 +12,7 @@ use crate::typed::ToolSchema;
 const MAX_DESCRIPTION: usize = 120;
 
 /// Adds the missing arguments, if the user can be asked. Elsewhere the validation of the arguments names them.
-pub(crate) fn ask(given: Raw, schema: &ToolSchema, terminal: &Terminal) -> Result<Raw> {
+pub(crate) async fn ask(given: Raw, schema: &ToolSchema, terminal: &Terminal) -> Result<Raw> {
     let mut given = given;
     if !terminal.can_ask() {
         return Ok(given);
@@ -21,7 +21,7 @@ pub(crate) fn ask(given: Raw, schema: &ToolSchema, terminal: &Terminal) -> Resul
         if given.get(name).is_some() {
             continue;
         }
-        let answer = terminal.ask_line(&question(name, schema))?;
+        let answer = terminal.ask_line_async(&question(name, schema)).await?;
         given = given.with(name, &schema.typed(name, answer.trim_end_matches(['\r', '\n'])));
     }
     Ok(given)

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use trunkline::call::{ArtifactDir, CallError, CallErrorKind, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, escape_control};
-use trunkline::connection::{CallHandler, Connection};
+use trunkline::connection::{CallHandler, Connection, HandlerFuture, ServerRequest};
 use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 
 use super::command_host::CommandHost;
+use super::elicitation::UserInput;
 use super::resolve::TimeLimit;
 use super::resource_links::with_readable_links;
 use crate::arguments::{Format, TimeoutArguments, quoted};
@@ -35,6 +36,8 @@ pub(crate) struct ProgressPrinter<'t> {
     pub(crate) verbosity: Verbosity,
     /// The server's connection, which knows the secrets to mask.
     pub(crate) connection: Option<Arc<Connection>>,
+    /// Answers to server requests.
+    pub(crate) input: UserInput,
 }
 
 impl ProgressPrinter<'_> {
@@ -63,6 +66,10 @@ impl CallHandler for ProgressPrinter<'_> {
             }
             _ => {}
         }
+    }
+
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
+        Box::pin(self.input.answer(request, &self.speaker, self.terminal))
     }
 }
 
@@ -105,6 +112,8 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) server: &'a ServerName,
     /// The activity to show as progress.
     pub(crate) doing: String,
+    /// Answers to server requests.
+    pub(crate) input: &'a UserInput,
     /// The tool whose arguments are validated before they are sent.
     pub(crate) checked_tool: Option<&'a str>,
 }
@@ -118,9 +127,10 @@ impl CallRunner<'_> {
     ) -> Result<Outcome> {
         let folder = self.bounds.artifacts.clone().map(ArtifactDir::new);
         let verbosity = self.settings.verbosity;
+        let input = self.input.clone();
         let (doing, speaker) = (self.doing.clone(), self.speaker());
         let connection = self.hosted.host.servers().get(self.server.as_str());
-        let watcher = ProgressPrinter { terminal, doing, speaker, verbosity, connection };
+        let watcher = ProgressPrinter { terminal, doing, speaker, verbosity, connection, input };
         watcher.show("");
         let options = CallOptions {
             handler: &watcher,

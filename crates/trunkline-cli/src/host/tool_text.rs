@@ -1,6 +1,7 @@
 //! One tool as text: description, arguments with their types and limits, annotations, and an example call.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -63,8 +64,7 @@ pub(crate) fn render(entry: &Entry, layout: TextLayout, (options, server): (&str
         text.push('\n');
         text += &paragraphs(&description, layout, 0);
     }
-    let schema = definition.get("inputSchema").map_or(Value::Null, |schema| schema.to_value());
-    text += &arguments(&schema, layout);
+    text += &arguments(definition.get("inputSchema").as_ref(), layout);
     text += &annotations(definition, layout);
     text += &output(definition, layout);
     let example = example(&ToolSchema::of(definition));
@@ -94,51 +94,44 @@ fn paragraphs(text: &str, layout: TextLayout, indent: usize) -> String {
     shown
 }
 
-fn arguments(schema: &Value, layout: TextLayout) -> String {
+fn arguments(schema: Option<&Raw>, layout: TextLayout) -> String {
     let mut text = section("Arguments", layout);
     let mut count = 0;
-    let described = members(schema, layout, 2, &mut count);
-    match described.is_empty() {
-        true => text += "  none\n",
-        false => text += &described,
+    let described = schema.map(|schema| members(schema, layout, 2, &mut count));
+    match described.filter(|text| !text.is_empty()) {
+        None => text += "  none\n",
+        Some(described) => text += &described,
     }
     text
 }
 
-/// The properties of an object, required ones first.
-fn members(schema: &Value, layout: TextLayout, indent: usize, count: &mut usize) -> String {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+/// The properties of an object, required ones first, else in the order of the schema.
+fn members(schema: &Raw, layout: TextLayout, indent: usize, count: &mut usize) -> String {
+    let [required, properties] = schema.get_all(["required", "properties"]);
+    let required: HashSet<String> = required
+        .iter()
+        .flat_map(Raw::items)
+        .filter_map(|name| name.as_str().map(Cow::into_owned))
         .collect();
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        return String::new();
-    };
-    let is_required = |name: &&String| required.contains(&name.as_str());
-    let names = properties.keys().filter(is_required);
-    let names: Vec<_> = names.chain(properties.keys().filter(|it| !is_required(it))).collect();
+    let all = properties.map(|it| it.members()).unwrap_or_default();
+    let (mut sorted, optional): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(name, _)| required.contains(name));
+    sorted.extend(optional);
     let mut text = String::new();
-    for (at, name) in names.iter().enumerate() {
+    for (at, (name, argument)) in sorted.iter().enumerate() {
         if *count >= MAX_ARGUMENTS {
-            let rest = names.len() - at;
-            let _ = writeln!(
-                text,
-                "{}… {} more (`--format json` prints all)",
-                " ".repeat(indent),
-                report::plural(rest, "argument")
-            );
+            let rest = report::plural(sorted.len() - at, "argument");
+            let place = " ".repeat(indent);
+            let _ = writeln!(text, "{place}… {rest} more (`--format json` prints all)");
             break;
         }
         *count += 1;
-        let Some(argument) = properties.get(*name) else { continue };
-        text += &argument_lines(name, argument, required.contains(&name.as_str()), layout, indent);
+        let is_required = required.contains(name);
+        text += &argument_lines(name, &argument.to_value(), is_required, layout, indent);
         if indent < 2 + 4 * MAX_DEPTH {
-            let items = argument.get("items").unwrap_or(&Value::Null);
             text += &members(argument, layout, indent + 4, count);
-            text += &members(items, layout, indent + 4, count);
+            let items = argument.get("items");
+            text += &items.map(|it| members(&it, layout, indent + 4, count)).unwrap_or_default();
         }
     }
     text
@@ -229,7 +222,7 @@ fn annotations(definition: &Raw, layout: TextLayout) -> String {
 fn output(definition: &Raw, layout: TextLayout) -> String {
     let Some(schema) = definition.get("outputSchema") else { return String::new() };
     let mut count = 0;
-    let described = members(&schema.to_value(), layout, 2, &mut count);
+    let described = members(&schema, layout, 2, &mut count);
     match described.is_empty() {
         true => String::new(),
         false => section("Result", layout) + &described,

@@ -157,13 +157,20 @@ impl Terminal {
         self.say(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        Ok(is_yes(&answer))
     }
 
-    /// Asks for a line. The end of the input is an error, since there is no answer.
-    pub(crate) fn ask_line(&self, question: &str) -> io::Result<String> {
+    /// Prompts for confirmation, without blocking other tasks or a signal.
+    pub(crate) async fn ask_async(&self, question: &str) -> io::Result<bool> {
+        let answer = self.ask_line_async(&format!("{question} [y/N] ")).await?;
+        Ok(is_yes(&answer))
+    }
+
+    /// Asks for a line, without blocking other tasks or a signal. The end of the input is an error, since there is
+    /// no answer.
+    pub(crate) async fn ask_line_async(&self, question: &str) -> io::Result<String> {
         self.say(question);
-        let line = read_line()?;
+        let line = tokio::task::spawn_blocking(read_line).await.map_err(io::Error::other)??;
         match line.is_empty() {
             true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "there is no answer")),
             false => Ok(line),
@@ -241,6 +248,11 @@ impl Terminal {
     pub(crate) fn say(&self, text: &str) {
         write_message(&visible(text));
     }
+}
+
+/// Whether an answer is yes.
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Messages that wait to be written while there is a log.

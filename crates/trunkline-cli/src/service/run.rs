@@ -26,7 +26,7 @@ use super::page::ServicePage;
 use super::projects::Projects;
 use super::start;
 use crate::environment::ProcessEnv;
-use crate::host::command_host::Signals;
+use crate::host::signals::Signals;
 use crate::output::terminal::Terminal;
 
 /// How long a service without clients waits for the next one.

@@ -13,6 +13,8 @@ const MAX_SCHEMAS: usize = 64;
 /// The input schema of a tool.
 pub(crate) struct ToolSchema {
     root: Value,
+    /// The names of its arguments, in the order of the schema.
+    names: Vec<String>,
 }
 
 /// The types that a schema allows; empty if it does not say.
@@ -21,14 +23,18 @@ pub(super) struct ValueTypes(BTreeSet<String>);
 impl ToolSchema {
     /// The input schema of a definition as in `tools/list`.
     pub(crate) fn of(definition: &Raw) -> Self {
-        let schema = definition.get("inputSchema");
-        Self { root: schema.map_or(Value::Null, |schema| schema.to_value()) }
+        let Some(schema) = definition.get("inputSchema") else {
+            return Self { root: Value::Null, names: Vec::new() };
+        };
+        let members = schema.get("properties").map(|it| it.members()).unwrap_or_default();
+        let names = members.into_iter().map(|(name, _)| name).collect();
+        Self { root: schema.to_value(), names }
     }
 
     /// The names of all arguments, required ones first.
     pub(crate) fn names(&self) -> Vec<&str> {
         let required = self.required();
-        let all = self.properties().map(|(name, _)| name);
+        let all = self.names.iter().map(String::as_str);
         let optional = all.filter(|name| !required.contains(name));
         required.iter().copied().chain(optional).collect()
     }
@@ -54,9 +60,10 @@ impl ToolSchema {
         self.types(&[name.to_owned()], false).typed(text)
     }
 
-    fn properties(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let members = self.root.get("properties").and_then(Value::as_object);
-        members.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
+    /// Whether a value has one of the types of an argument.
+    pub(crate) fn accepts(&self, name: &str, value: &Value) -> bool {
+        let types = self.types(&[name.to_owned()], false);
+        types.0.is_empty() || types.has(type_of(value))
     }
 
     /// Whether the tool may have this argument. One that is not described is allowed if the schema says so, or
@@ -65,7 +72,7 @@ impl ToolSchema {
         let is_open = match self.root.get("additionalProperties") {
             Some(Value::Bool(is_open)) => *is_open,
             Some(_) => true,
-            None => self.properties().next().is_none() && !self.root.is_null(),
+            None => self.names.is_empty(),
         };
         let is_complex = ["anyOf", "oneOf", "allOf", "$ref", "patternProperties"]
             .iter()

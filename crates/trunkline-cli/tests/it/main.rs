@@ -36,6 +36,8 @@ mod stored_secrets;
 #[cfg(target_os = "linux")]
 mod login_command;
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+mod on_a_terminal;
 mod orphan_processes;
 #[cfg(target_os = "linux")]
 mod page;

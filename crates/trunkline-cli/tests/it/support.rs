@@ -2,6 +2,8 @@
 
 pub(crate) mod wait;
 pub(crate) mod program;
+#[cfg(target_os = "linux")]
+pub(crate) mod pseudo_terminal;
 pub(crate) mod listening_server;
 pub(crate) mod embedding_host;
 #[cfg(target_os = "linux")]

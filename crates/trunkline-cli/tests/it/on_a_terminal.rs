@@ -1,0 +1,97 @@
+//! Commands on a terminal: width, colours, pager, questions and interrupts.
+
+use serde_json::json;
+use trunkline_testkit::peers;
+
+use crate::support::program::Folder;
+use crate::support::pseudo_terminal::on_terminal;
+use crate::tools_command::folder;
+
+/// The reference server, which has tools of many kinds.
+fn everything() -> Folder {
+    let package = "@modelcontextprotocol/server-everything/dist/index.js";
+    let script = peers::node_modules().join(package);
+    let entry = json!({ "command": "node", "args": [script, "stdio"] });
+    Folder::new().file("trunkline.json", json!({ "mcpServers": { "e": entry } }).to_string())
+}
+
+/// The text without colours and progress.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain += before;
+        let end = after.find(|it: char| it.is_ascii_alphabetic()).unwrap_or(0);
+        rest = after.get(end + 1..).unwrap_or_default();
+    }
+    plain + rest
+}
+
+#[test]
+fn lists_fit_the_width_of_the_terminal() {
+    let folder = everything();
+    for columns in [40, 80, 200] {
+        let shown = on_terminal(&folder, columns, &["tools", "--no-pager"], &[]);
+        assert_eq!(shown.code, 0, "{}", shown.text);
+        let text = plain(&shown.text);
+        let list = text.split_once("e  13 tools").expect(&text).1;
+        // A long word has a line of its own.
+        let lines = list.lines().filter(|line| line.starts_with("  ") && line.trim().contains(' '));
+        let longest = lines.map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= usize::from(columns).min(120), "{columns}: {longest}\n{text}");
+        assert!(list.contains("      Echoes back the input string"), "{text}");
+        assert!(shown.text.contains("\u{1b}[36me_echo\u{1b}[0m(message: "), "{}", shown.text);
+    }
+}
+
+#[test]
+fn colours_are_left_out_on_request() {
+    let shown = on_terminal(&folder(), 80, &["tools", "--no-pager", "--no-color"], &[]);
+    let list = shown.text.split_once("words  2 tools").expect(&shown.text).1;
+    assert!(!list.contains("[36m"), "{list}");
+}
+
+#[test]
+fn long_lists_are_paged_and_short_ones_are_not() {
+    let folder = everything();
+    on_terminal(&folder, 80, &["tools", "--no-pager"], &[]);
+    let shown = on_terminal(&folder, 80, &["tools"], &[("get-annotated-message", "q")]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    assert!(!shown.text.contains("trigger-long-running"), "the pager has ended: {}", shown.text);
+    let shown = on_terminal(&folder, 80, &["tool", "e", "echo"], &[]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    assert!(shown.text.contains("trunkline call e_echo message=TEXT"), "{}", shown.text);
+}
+
+#[test]
+fn missing_arguments_are_asked_for() {
+    let folder = folder();
+    let answers = [("text (string): ", "typed words\n")];
+    let shown = on_terminal(&folder, 80, &["call", "words_shout"], &answers);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    assert!(shown.text.contains("TYPED WORDS"), "{}", shown.text);
+    let shown = on_terminal(&folder, 80, &["call", "words_shout", "--yes"], &[]);
+    assert_eq!(shown.code, 6, "{}", shown.text);
+    // Ctrl-C ends it while it waits for an answer.
+    let shown = on_terminal(&folder, 80, &["call", "words_shout"], &[("text (string): ", "\u{3}")]);
+    assert_eq!(shown.code, 1, "{}", shown.text);
+    assert!(shown.text.contains("interrupted"), "{}", shown.text);
+}
+
+/// Fields of the request of the reference server after the name; each is optional or has a default.
+const OTHER_FIELDS: usize = 12;
+
+#[test]
+fn elicitation_is_answered_by_questions() {
+    let folder = everything();
+    let call = ["call", "e", "trigger-elicitation-request"];
+    for (decision, expected) in [("y\n", "Name: Ann"), ("n\n", "declined")] {
+        let mut answers = vec![("  name (string): ", "Ann\n")];
+        answers.extend(std::iter::repeat_n(("): ", "\n"), OTHER_FIELDS));
+        answers.push(("to server e? [y/N] ", decision));
+        let shown = on_terminal(&folder, 100, &call, &answers);
+        assert!(shown.text.contains("Server e asks: Please provide inputs"), "{}", shown.text);
+        assert_eq!(shown.code, 0, "{}", shown.text);
+        assert!(shown.text.contains(expected), "{expected}: {}", shown.text);
+    }
+}
