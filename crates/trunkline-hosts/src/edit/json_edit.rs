@@ -94,9 +94,10 @@ impl ObjectPlace<'_> {
             return vec![self.add_first(key, value, style)];
         };
         let end = last.comma.map_or(last.value.span.end, |comma| comma + 1);
-        let (at, has_line_comment) = end_of_line_trivia(self.text, end);
+        let trivia = LineTrivia::after(self.text, end);
         let first = self.members.first().unwrap_or(last);
-        let own_line = has_line_comment || text::starts_line(self.text, first.start);
+        let own_line = trivia.has_line_comment || text::starts_line(self.text, first.start);
+        let at = if own_line { trivia.line } else { trivia.comments };
         let trailing_comma = if last.comma.is_some() { "," } else { "" };
         let member = if own_line {
             let is_indented = text::starts_line(self.text, last.start);
@@ -133,8 +134,12 @@ impl ObjectPlace<'_> {
             return Splice::insert(at, format!(" {}: {}", quote(key), compact(value)));
         }
         // Another line break tells this object from one that was `{}`.
-        let blank = if at == start { style.line_break } else { "" };
-        Splice::insert(at, format!("{line}{blank}"))
+        if at == start {
+            return Splice::insert(at, format!("{line}{}", style.line_break));
+        }
+        let line_end = Some(text::skip_blanks(self.text, at));
+        let line_end = line_end.filter(|it| text::ends_line(self.text, *it));
+        Splice::insert(line_end.unwrap_or(at), line)
     }
 
     /// Removes a member with its comma. Comments before and after it stay.
@@ -147,9 +152,9 @@ impl ObjectPlace<'_> {
         let blank_end = text::skip_blanks(self.text, end);
         let range = match own_line {
             Some(start) if text::ends_line(self.text, blank_end) => start..blank_end,
-            // A comment or bracket follows and keeps the line.
-            Some(_) if member.comma.is_some() => member.start..blank_end,
-            Some(start) => start..end,
+            Some(start) if self.may_join(index, start, blank_end) => start..end,
+            // A comment or another member follows, and takes the place.
+            Some(_) => member.start..blank_end,
             None => text::before(self.text, member.start).trim_end_matches([' ', '\t']).len()..end,
         };
         let range = if self.members.len() == 1 { self.widen_only_member(range) } else { range };
@@ -159,6 +164,16 @@ impl ObjectPlace<'_> {
             splices.push(Splice::delete(comma..comma + 1));
         }
         splices
+    }
+
+    /// Whether the bracket at `next` can move to the line that ends at `line_end`.
+    fn may_join(&self, index: usize, line_end: usize, next: usize) -> bool {
+        let previous = index.checked_sub(1).and_then(|it| self.members.get(it));
+        let token =
+            previous.map_or(self.node.span.start, |it| it.comma.unwrap_or(it.value.span.end));
+        let start = token.max(text::line_start(self.text, line_end));
+        let has_line_comment = text::slice(self.text, start..line_end).contains("//");
+        text::after(self.text, next).starts_with('}') && !has_line_comment
     }
 
     /// The range to delete so that an object without other content becomes `{}`.
@@ -179,19 +194,28 @@ impl ObjectPlace<'_> {
     }
 }
 
-/// The offset after the whitespace and comments that end a line, and whether a line comment is among them. Where more
-/// text follows on the line, the whitespace before it does not count.
-fn end_of_line_trivia(text: &str, start: usize) -> (usize, bool) {
-    let mut at = start;
-    let mut has_line_comment = false;
-    loop {
-        let blank_end = text::skip_blanks(text, at);
-        if text::ends_line(text, blank_end) {
-            return (blank_end, has_line_comment);
+/// The end of the comments after a member on its line.
+struct LineTrivia {
+    /// The end of the last comment.
+    comments: usize,
+    /// The same with the whitespace at the end of the line, unless more text follows.
+    line: usize,
+    has_line_comment: bool,
+}
+
+impl LineTrivia {
+    fn after(text: &str, start: usize) -> Self {
+        let mut comments = start;
+        let mut has_line_comment = false;
+        loop {
+            let blank_end = text::skip_blanks(text, comments);
+            let line = if text::ends_line(text, blank_end) { blank_end } else { comments };
+            let Some(end) = skip_comment(text, blank_end) else {
+                return Self { comments, line, has_line_comment };
+            };
+            has_line_comment |= text::after(text, blank_end).starts_with("//");
+            comments = end;
         }
-        let Some(end) = skip_comment(text, blank_end) else { return (at, has_line_comment) };
-        has_line_comment |= text::after(text, blank_end).starts_with("//");
-        at = end;
     }
 }
 
