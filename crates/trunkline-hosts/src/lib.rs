@@ -4,4 +4,8 @@
 //! shows or writes the change. Entries of other servers are not interpreted. Nothing reads the environment of the
 //! process: callers pass it as a [`UserEnvironment`](system::UserEnvironment).
 
+pub mod system;
 pub mod edit;
+pub mod hosts;
+pub mod entry;
+pub mod diff;
