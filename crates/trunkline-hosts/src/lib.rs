@@ -8,4 +8,5 @@ pub mod system;
 pub mod edit;
 pub mod hosts;
 pub mod entry;
+pub mod file;
 pub mod diff;

@@ -159,20 +159,42 @@ fn check(subject: &Subject, text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Removes each server, with nothing else changed. The edit itself compares the values.
+fn check_removals(subject: &Subject, text: &str) -> Result<(), TestCaseError> {
+    let keys: Vec<&str> = subject.path.keys().collect();
+    let before = parse(text, subject.format).unwrap();
+    let servers = before.get(keys[0]).and_then(Value::as_object).cloned().unwrap_or_default();
+    for name in servers.keys() {
+        let removed = super::remove(text, subject.format, &subject.path, name);
+        let removed =
+            removed.map_err(|it| TestCaseError::fail(format!("{it} for {name:?} in {text:?}")))?;
+        prop_assert!(removed.is_some_and(|it| it.len() < text.len()), "{} in {}", name, text);
+        let replaced = super::insert(text, subject.format, &subject.path, name, &entry());
+        replaced.map_err(|it| TestCaseError::fail(format!("{it} for {name:?} in {text:?}")))?;
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn json_is_the_same_after_an_insertion_and_a_removal(text in json_document()) {
-        check(&Subject { format: FileFormat::Json, path: KeyPath::map(["mcpServers"]) }, &text)?;
+        let subject = Subject { format: FileFormat::Json, path: KeyPath::map(["mcpServers"]) };
+        check(&subject, &text)?;
+        check_removals(&subject, &text)?;
     }
 
     #[test]
     fn toml_is_the_same_after_an_insertion_and_a_removal(text in toml_document()) {
-        check(&Subject { format: FileFormat::Toml, path: KeyPath::map(["mcp_servers"]) }, &text)?;
+        let subject = Subject { format: FileFormat::Toml, path: KeyPath::map(["mcp_servers"]) };
+        check(&subject, &text)?;
+        check_removals(&subject, &text)?;
     }
 
     #[test]
     fn yaml_is_the_same_after_an_insertion_and_a_removal(text in yaml_document()) {
-        check(&Subject { format: FileFormat::Yaml, path: KeyPath::map(["extensions"]) }, &text)?;
+        let subject = Subject { format: FileFormat::Yaml, path: KeyPath::map(["extensions"]) };
+        check(&subject, &text)?;
+        check_removals(&subject, &text)?;
     }
 
     #[test]
