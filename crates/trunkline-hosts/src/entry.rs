@@ -120,8 +120,8 @@ mod tests {
         let path = KeyPath::map(["extensions"]);
         let entry = gateway().entry(find("goose").unwrap(), &path);
         let text = edit::insert("", edit::FileFormat::Yaml, &path, "trunkline", &entry).unwrap();
-        let expected = "extensions:\n  trunkline:\n    enabled: true\n    name: trunkline\n    description: \"\"\n    \
-                        type: stdio\n    cmd: trunkline\n    args: [\"connect\"]\n    env_keys: []\n    envs: {}\n    \
+        let expected = "extensions:\n  trunkline:\n    enabled: true\n    type: stdio\n    name: trunkline\n    \
+                        description: \"\"\n    cmd: trunkline\n    args: [\"connect\"]\n    env_keys: []\n    envs: {}\n    \
                         timeout: 300\n";
         assert_eq!(text, expected);
     }

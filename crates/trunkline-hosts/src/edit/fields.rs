@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Fields that people expect first. `serde_json` sorts keys by name, which puts `args` before `command`.
 const FIRST_FIELDS: &[&str] =
-    &["enabled", "disabled", "name", "description", "type", "command", "cmd", "args", "url"];
+    &["enabled", "disabled", "type", "name", "description", "command", "cmd", "args", "url"];
 
 /// The fields of an object: the well-known ones, then the others by name.
 pub(crate) fn in_order(object: &Map<String, Value>) -> Vec<(&String, &Value)> {

@@ -191,7 +191,7 @@ fn runs(statements: &[TomlStatement], path: &[&str]) -> Vec<StatementRun> {
             match runs.last_mut().filter(|run| was_part && run.has_header) {
                 Some(run) => run.span.end = statement.span.end,
                 None => {
-                    runs.push(StatementRun { span: statement.span.clone(), has_header: is_header })
+                    runs.push(StatementRun { span: statement.span.clone(), has_header: is_header });
                 }
             }
         }

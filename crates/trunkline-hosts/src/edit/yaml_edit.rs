@@ -38,7 +38,7 @@ pub(crate) fn insert(
         let members = block_mapping(text, node, parent)?;
         let Some(member) = members.iter().find(|member| member.key == *key) else {
             let column = column(text, node.span.start)?;
-            return Ok(addition.append(node, addition.nested(rest, column)));
+            return Ok(addition.append(node, &addition.nested(rest, column)));
         };
         (node, parent) = (&member.value, Some(member));
     }
@@ -122,9 +122,9 @@ impl Addition<'_> {
     }
 
     /// Adds lines after the last line of a block collection.
-    fn append(&self, collection: &YamlNode, lines: Vec<String>) -> String {
+    fn append(&self, collection: &YamlNode, lines: &[String]) -> String {
         let at = last_line_end(self.text, collection);
-        let with = format!("{}{}", text::line_break(self.text), self.join(&lines));
+        let with = format!("{}{}", text::line_break(self.text), self.join(lines));
         text::apply(self.text, vec![Splice::insert(at, with)])
     }
 
@@ -152,7 +152,7 @@ impl Addition<'_> {
     fn put_member(&self, node: &YamlNode, members: &[YamlMember]) -> Result<String, EditError> {
         let column = column(self.text, node.span.start)?;
         let Some(member) = members.iter().find(|member| member.key == self.name) else {
-            return Ok(self.append(node, self.lines(column)));
+            return Ok(self.append(node, &self.lines(column)));
         };
         let end = content_end(self.text, &member.value).max(after_colon(self.text, member));
         let with = self.join(&self.lines(column)).trim_start().to_owned();
@@ -164,7 +164,7 @@ impl Addition<'_> {
         let Some(first) = items.first() else { return Ok(self.text.to_owned()) };
         let column = column(self.text, dash(self.text, first)?)?;
         let Some(item) = items.iter().find(|item| is_named(item, self.name)) else {
-            return Ok(self.append(node, self.lines(column)));
+            return Ok(self.append(node, &self.lines(column)));
         };
         let range = dash(self.text, item)?..content_end(self.text, item);
         let with = self.join(&self.lines(column)).trim_start().to_owned();
@@ -184,7 +184,7 @@ fn is_empty(node: &YamlNode) -> bool {
 fn is_named(item: &YamlNode, name: &str) -> bool {
     let YamlContent::Mapping(members) = &item.content else { return false };
     let name_of = members.iter().find(|member| member.key == NAME_KEY);
-    name_of.is_some_and(|member| member.value.to_value() == Value::from(name))
+    name_of.is_some_and(|member| member.value.to_value() == name)
 }
 
 fn block_mapping<'n>(
