@@ -1,5 +1,7 @@
 //! Adds and removes members of JSON objects as replacements of text.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value};
 
 use super::error::EditError;
@@ -177,7 +179,7 @@ impl ObjectPlace<'_> {
     }
 
     /// The range to delete so that an object without other content becomes `{}`.
-    fn widen_only_member(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    fn widen_only_member(&self, range: Range<usize>) -> Range<usize> {
         let (start, end) = (self.node.span.start + 1, self.node.span.end.saturating_sub(1));
         let (before, after) =
             (text::slice(self.text, start..range.start), text::slice(self.text, range.end..end));
