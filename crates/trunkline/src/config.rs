@@ -21,9 +21,11 @@
 //! ```
 
 mod source;
+mod format;
 mod diagnostic;
 mod jsonc;
 mod yaml;
+mod toml;
 mod secret;
 mod suggest;
 mod redact;
@@ -45,7 +47,7 @@ mod model;
 mod environment;
 mod raw;
 mod dialect;
-mod format;
+mod foreign;
 mod validate;
 mod stateful;
 mod merge;
@@ -60,6 +62,7 @@ mod resolver;
 mod resolve;
 mod fingerprint;
 mod display;
+mod entry;
 mod uses;
 mod schema;
 mod inspect;
@@ -84,7 +87,10 @@ pub(crate) use inherit::inherited_secrets;
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect};
 pub use keywords::SecretStoreChoice;
-pub use load::{DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse};
+pub use load::{
+    DiscoveredFiles, LoadOptions, LoadedConfig, Overrides, load, parse, parse_section,
+    section_names,
+};
 pub use model::{
     Access, AccessOverride, Agent, AgentPattern, Agents, Backoff, Bundle, Config, ConsentHold,
     ConsentHoldReason, FileOrigin, FileReach, FoundBy, ItemToolSettings, ListLocations, Naming,

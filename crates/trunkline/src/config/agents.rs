@@ -19,7 +19,7 @@ use super::raw::PatternsEntry;
 use super::source::{Source, Span};
 use super::suggest::Suggestions;
 use super::validate::patterns;
-use super::yaml;
+use super::yaml::{self, YamlStyle};
 use crate::name::AgentName;
 use blocks::FrontmatterBlock;
 use exclusions::exclusions;
@@ -287,7 +287,7 @@ impl BlockReader<'_, '_> {
             return None;
         }
         let text = self.source.text().get(block.yaml.range())?;
-        let node = match yaml::read(text, block.yaml.start()) {
+        let node = match yaml::read(text, block.yaml.start(), YamlStyle::Patterns) {
             Ok(node) => node,
             Err(error) => {
                 let message = format!("this is not YAML: {}", error.message);

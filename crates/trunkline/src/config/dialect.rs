@@ -6,6 +6,7 @@ use super::diagnostic::Severity;
 use super::keywords::TransportKeyword;
 use super::raw::ServerEntry;
 use super::template::ReferenceSyntax;
+use super::transport::RemoteTransport;
 use super::units::seconds;
 
 /// A family of hosts, recognized by the key under which their files list servers.
@@ -19,6 +20,14 @@ pub(crate) enum Dialect {
     Opencode,
     /// `context_servers`: Zed.
     Zed,
+    /// `mcp_servers` in TOML: Codex.
+    Codex,
+    /// `extensions` in YAML: goose.
+    Goose,
+    /// `mcpServers` in YAML, by name: `LibreChat`.
+    LibreChat,
+    /// `mcpServers` in YAML, as a list: Continue.
+    Continue,
 }
 
 /// Meaning of a bare number under `timeout`.
@@ -46,20 +55,37 @@ impl Dialect {
     pub(crate) fn spelling(self) -> ReferenceSyntax {
         match self {
             Self::Opencode => ReferenceSyntax::DollarAndBraces,
-            Self::McpServers | Self::Servers => ReferenceSyntax::Dollar,
+            Self::McpServers | Self::Servers | Self::LibreChat => ReferenceSyntax::Dollar,
+            // `foreign` writes the references of these hosts in this syntax, and escapes all other text.
+            Self::Codex | Self::Goose | Self::Continue => ReferenceSyntax::Dollar,
             Self::Zed => ReferenceSyntax::None,
+        }
+    }
+
+    /// The transport of a URL without a type, by the rule of the host.
+    pub(crate) fn untyped_remote(self) -> RemoteTransport {
+        match self {
+            Self::Zed | Self::Codex => RemoteTransport::Streamable,
+            Self::LibreChat => RemoteTransport::Sse,
+            Self::McpServers | Self::Servers | Self::Opencode | Self::Goose | Self::Continue => {
+                RemoteTransport::Detect
+            }
         }
     }
 
     /// Interprets a bare number under `timeout`.
     pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> BareTimeout {
         let in_seconds = match self {
-            Self::Zed => number,
+            Self::Zed | Self::Codex | Self::Goose => number,
             Self::McpServers if written_in_seconds(entry) && number <= LONGEST_SECONDS => number,
             Self::McpServers | Self::Servers if (0.0..SHORTEST_MILLISECONDS).contains(&number) => {
                 return BareTimeout::Ignored;
             }
-            Self::McpServers | Self::Servers | Self::Opencode => number / 1000.0,
+            Self::McpServers
+            | Self::Servers
+            | Self::Opencode
+            | Self::LibreChat
+            | Self::Continue => number / 1000.0,
         };
         match seconds(in_seconds) {
             Some(bound) if !bound.is_zero() => BareTimeout::Bound(bound),
@@ -93,20 +119,48 @@ pub(crate) const FOREIGN_KEYS: &[ForeignKey] = &[
     note("alwaysAllow", "approval is the host's business"),
     note("alwaysLoad", "it is a matter of how Claude Code shows tools"),
     note("autoApprove", "approval is the host's business"),
+    note("bundled", "it is goose's bookkeeping"),
+    note("chatMenu", "it is a matter of what LibreChat shows"),
+    note("customUserVars", "each of them is a variable of the same name"),
+    note("default_tools_approval_mode", "approval is the host's business"),
     note("description", "nothing shows it"),
     note("dev", "it is for developing a server in VS Code"),
+    note("display_name", "nothing shows it"),
+    note("faviconUrl", "nothing shows it"),
     note("gallery", "it is VS Code's bookkeeping"),
     note("icon", "nothing shows it"),
+    note("iconPath", "nothing shows it"),
     note("metadata", "it is Cline's bookkeeping"),
     note("name", "the key is the server's name"),
     note("remote", "it is a matter of where Zed runs a server"),
     note("remoteConfigured", "it is Cline's bookkeeping"),
+    note("required", "a server that cannot start stops no other"),
+    note("requiresOAuth", "a login is used where the server asks for one"),
+    note("serverInstructions", "instructions of servers are always passed on"),
     note("settings", "it is for Zed extensions"),
     note("source", "it is Zed's bookkeeping"),
+    note("sourceFile", "it is Continue's bookkeeping"),
+    note("sseReadTimeout", "streams may stay silent"),
+    note("startup", "`connect` decides when a server is started"),
+    note("stderr", "output of servers goes to the log"),
+    note("supports_parallel_tool_calls", "`concurrency` limits calls"),
     note("title", "nothing shows it"),
     note("version", "it is the host's bookkeeping"),
     note("watchPaths", "servers are not restarted for changed files"),
+    warning("apiKey", "no header is sent for it"),
+    warning("bearer_token", "Codex refuses it; name a variable in `bearer_token_env_var`"),
+    warning("environment_id", "the server runs on this machine"),
+    warning(
+        "http_headers_helper",
+        "its headers are not sent; `headersCommand` runs a program that prints headers",
+    ),
+    warning("oauth_headers", "they are not sent to the authorization server"),
+    warning("oauth_resource", "tokens are requested for the address of the server"),
+    warning("obo", "no token of a user is exchanged"),
+    warning("omit_tools_from", "the tools are visible everywhere"),
+    warning("proxy", "requests use the proxy of the environment"),
     warning("sandboxEnabled", "the server does not run in a sandbox"),
+    warning("socket", "requests go to the address itself"),
 ];
 
 impl TransportKeyword {

@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// All values of its transport.
-    fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
+    pub(super) fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
         match &self.transport {
             Transport::Stdio(stdio) => {
                 let env = stdio.env.iter().filter_map(|(_, value)| value.as_ref());

@@ -1,52 +1,61 @@
-//! Recognizes TOML and YAML in place of JSON, where advice about JSON syntax would not help.
+//! Determines whether a configuration text is JSON, TOML or YAML.
 
-use std::sync::Arc;
+use super::source::Source;
 
-use super::diagnostic::{Code, Diagnostic, Severity};
-use super::jsonc::{Node, Value};
-use super::source::{Source, Span};
-
-/// A configuration format of other hosts that is not supported here.
+/// The format of a configuration text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ForeignFormat {
+pub(crate) enum TextFormat {
+    /// JSON, with comments; also every text whose format is not clear.
+    Json,
     Toml,
     Yaml,
 }
 
-/// Reports a text that is TOML or YAML instead of a JSON object.
-pub(super) fn foreign_format(source: &Arc<Source>, root: Option<&Node>) -> Option<Diagnostic> {
-    if root.is_some_and(|root| matches!(root.value, Value::Object(_))) {
-        return None;
+impl TextFormat {
+    /// The format of a source: by its first line if that is unambiguous, else by the extension of its name.
+    /// Files of one format are found under any name.
+    pub(crate) fn of(source: &Source) -> Self {
+        let Some(line) = first_line(source.text()) else { return Self::of_name(source.name()) };
+        if line.trim_start().starts_with(['{', '/']) {
+            return Self::Json;
+        }
+        Self::of_line(line).unwrap_or_else(|| Self::of_name(source.name()))
     }
-    let format = ForeignFormat::of(source.text())?.as_str();
-    let message = format!("this is {format}, and a configuration is JSON");
-    let start = source.text().len() - source.text().trim_start().len();
-    let found = Diagnostic::new(Severity::Error, Code::Syntax, message);
-    let help = "write the servers as `{ \"mcpServers\": { \"name\": { \"command\": \"…\" } } }`";
-    Some(found.at(source, Span::new(start, start)).help(help))
-}
 
-impl ForeignFormat {
-    /// Determines the format of a text if its first line is unambiguous.
-    fn of(text: &str) -> Option<Self> {
-        let text = text.trim_start_matches('\u{feff}');
-        let mut lines = text.lines().map(str::trim_end);
-        let line = lines.find(|line| !line.trim().is_empty() && !line.starts_with(['#', '/']))?;
-        if is_toml_table(line) || line.split_once('=').is_some_and(|(key, _)| is_key(key.trim())) {
+    fn of_name(name: &str) -> Self {
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+        match extension.as_deref() {
+            Some("toml") => Self::Toml,
+            Some("yaml" | "yml") => Self::Yaml,
+            _ => Self::Json,
+        }
+    }
+
+    /// The format of a text by its first line, if that is unambiguous.
+    fn of_line(line: &str) -> Option<Self> {
+        let is_assignment = line.split_once('=').is_some_and(|(key, _)| is_toml_key(key.trim()));
+        if is_toml_table(line) || is_assignment {
             return Some(Self::Toml);
         }
         let is_mapping = line.split_once(':').is_some_and(|(key, value)| {
             is_key(key) && (value.is_empty() || value.starts_with(' '))
         });
-        (line == "---" || line.starts_with("- ") || is_mapping).then_some(Self::Yaml)
+        let is_marker = line == "---" || line.starts_with("- ") || line.starts_with("%YAML");
+        (is_marker || is_mapping).then_some(Self::Yaml)
     }
+}
 
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Toml => "TOML",
-            Self::Yaml => "YAML",
-        }
-    }
+/// The first line that is neither empty nor a comment.
+fn first_line(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = text.lines().map(str::trim_end);
+    lines.find(|line| !line.trim().is_empty() && !line.starts_with('#') && !line.starts_with("//"))
+}
+
+/// Whether a text is a key of TOML: `a`, `a.b`, `a."b c"`.
+fn is_toml_key(text: &str) -> bool {
+    let first = text.split(['.', '"', '\'']).next().unwrap_or(text).trim();
+    is_key(first)
 }
 
 /// Whether a line is a table header: `[a.b]`, `[[a]]`, `[a."b c"]`. The only bare words in a JSON
@@ -69,6 +78,10 @@ fn is_key(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn format(name: &str, text: &str) -> TextFormat {
+        TextFormat::of(&Source::new(name, text))
+    }
+
     #[test]
     fn first_lines_tell_formats_apart() {
         for toml in [
@@ -76,16 +89,24 @@ mod tests {
             "# c\n\nmodel = 'x'",
             "[[servers]]",
             "[mcp_servers.\"my server\"] # mine",
+            "projects.\"/home/ann\".trust_level = \"trusted\"",
         ] {
-            assert_eq!(ForeignFormat::of(toml), Some(ForeignFormat::Toml), "{toml}");
+            assert_eq!(format("mcp.json", toml), TextFormat::Toml, "{toml}");
         }
         for yaml in ["---\nmcpServers:", "mcpServers:\n  time:", "# c\nname: x", "- a"] {
-            assert_eq!(ForeignFormat::of(yaml), Some(ForeignFormat::Yaml), "{yaml}");
+            assert_eq!(format("mcp.json", yaml), TextFormat::Yaml, "{yaml}");
         }
         for other in
             ["", "{", "[]", "[1]", "[\"a\"]", "[true]", "[true]x", "\"a\": 1", "// x\n{}", "null"]
         {
-            assert_eq!(ForeignFormat::of(other), None, "{other}");
+            assert_eq!(format("mcp.json", other), TextFormat::Json, "{other}");
         }
+    }
+
+    #[test]
+    fn a_name_decides_where_the_text_does_not() {
+        assert_eq!(format("config.toml", "# nothing yet"), TextFormat::Toml);
+        assert_eq!(format("a.yml", "\"mcpServers\": {}"), TextFormat::Yaml);
+        assert_eq!(format("a.yaml", "{ \"mcpServers\": {} }"), TextFormat::Json);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::diagnostic::Diagnostic;
 use super::discovery::{FoundFile, SearchPath, decoded, find_file, first_set};
 use super::environment::{Consent, ContentDigest, DiscoveredFile, Environment};
+use super::foreign::{self, SourcePart};
 use super::identity::LayerIdentity;
 use super::merge::{MergeResult, merge};
 use super::model::{
@@ -101,6 +102,35 @@ pub fn parse(name: &str, text: impl AsRef<[u8]>) -> LoadedConfig {
     let mut loader = Loader::default();
     loader.add_text(name, text.as_ref(), Origin::Text);
     loader.finish()
+}
+
+/// Parses the servers of one section of a text, the object at a path of keys, as if it were the file. All
+/// other keys of the section are ignored, so that a host's file of state and settings gives no hints; an empty
+/// path is the whole file. Servers that `disabledMcpServers` of the section names are disabled.
+///
+/// ```
+/// let state = r#"{ "numStartups": 7, "projects": { "/home/ann/app": {
+///     "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } },
+///     "disabledMcpServers": ["time"] } } }"#;
+/// let path = ["projects", "/home/ann/app"];
+/// let loaded = trunkline::config::parse_section(".claude.json", state, &path);
+/// assert!(loaded.diagnostics.is_empty());
+/// assert!(!loaded.config.server("time").unwrap().enabled);
+/// ```
+pub fn parse_section(name: &str, text: impl AsRef<[u8]>, path: &[&str]) -> LoadedConfig {
+    let mut loader = Loader::default();
+    let bytes = text.as_ref();
+    let identity = LayerIdentity::of_text(&Origin::Text, bytes);
+    loader.add(name, bytes, SourcePart::Section(path), Origin::Text, identity);
+    loader.finish()
+}
+
+/// The keys of the object under a key at the top of a text, for [`parse_section`]. Empty if there is none.
+pub fn section_names(text: impl AsRef<[u8]>, key: &str) -> Vec<String> {
+    match decoded("", text.as_ref()) {
+        Ok(source) => foreign::section_names(&Arc::new(source), key),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Loads and merges all layers.
@@ -201,12 +231,12 @@ impl Loader {
         let (path, file) = (origin.path.clone(), surroundings.file_identity(&origin.path));
         let origin = Origin::File(origin);
         let identity = LayerIdentity::of_file(&origin, &path, file.as_ref());
-        self.add(&name, &bytes, origin, identity);
+        self.add(&name, &bytes, SourcePart::Whole, origin, identity);
     }
 
     fn add_text(&mut self, name: &str, bytes: &[u8], origin: Origin) {
         let identity = LayerIdentity::of_text(&origin, bytes);
-        self.add(name, bytes, origin, identity);
+        self.add(name, bytes, SourcePart::Whole, origin, identity);
     }
 
     /// The reason why servers of a layer may not be started.
@@ -219,7 +249,14 @@ impl Loader {
         }
     }
 
-    fn add(&mut self, name: &str, bytes: &[u8], origin: Origin, identity: LayerIdentity) {
+    fn add(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        part: SourcePart<'_>,
+        origin: Origin,
+        identity: LayerIdentity,
+    ) {
         let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
             Err(found) => {
@@ -229,7 +266,7 @@ impl Loader {
             }
         };
         let hold = self.consent_hold(&origin);
-        let (mut layer, diagnostics) = read_layer(&source, origin, &mut self.suggestions);
+        let (mut layer, diagnostics) = read_layer(&source, part, origin, &mut self.suggestions);
         layer.hold = hold;
         self.diagnostics.extend(diagnostics);
         self.origins.push(layer.origin.clone());

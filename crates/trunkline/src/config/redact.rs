@@ -11,8 +11,10 @@
 mod credential;
 mod url;
 mod spans;
+mod lines;
 
 pub(crate) use credential::{is_like_credential, is_secret_name};
+pub(crate) use lines::sensitive_lines;
 pub(crate) use spans::sensitive_spans;
 
 use super::secret::MASK;

@@ -250,6 +250,47 @@ impl ReferenceSource {
     }
 }
 
+/// Names that are not variables in `${NAME}`.
+const NAMED_SOURCES: &[&str] =
+    &["workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"];
+
+impl ReferenceSource {
+    /// The canonical spelling of a reference to it, without a default.
+    pub(crate) fn written(&self) -> String {
+        format!("${{{}}}", self.inner())
+    }
+
+    fn inner(&self) -> String {
+        match self {
+            Self::Variable(name) if NAMED_SOURCES.contains(&&**name) => format!("env:{name}"),
+            Self::Variable(name) => name.to_string(),
+            Self::File(path) => format!("file:{path}"),
+            Self::Input(id) => format!("input:{id}"),
+            Self::Secret(SecretPlace::Store, name) => format!("secret:{name}"),
+            Self::Secret(SecretPlace::Keychain, name) => format!("keychain:{name}"),
+            Self::WorkspaceFolder => "workspaceFolder".to_owned(),
+            Self::WorkspaceFolderName => "workspaceFolderBasename".to_owned(),
+            Self::UserHome => "userHome".to_owned(),
+            Self::PathSeparator => "pathSeparator".to_owned(),
+        }
+    }
+}
+
+impl Template {
+    /// The value in the syntax of [`ReferenceSyntax::Dollar`], with every reference in its canonical spelling
+    /// and its default. Not for display: literals and defaults may be secrets.
+    pub(crate) fn canonical(&self) -> String {
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => text.replace("${", "$${"),
+            TemplatePart::Reference(reference) => match &reference.default {
+                Some(default) => format!("${{{}:-{default}}}", reference.target.inner()),
+                None => reference.target.written(),
+            },
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
 fn secret(place: SecretPlace, name: &str) -> Option<ReferenceSource> {
     is_valid_secret_name(name).then(|| ReferenceSource::Secret(place, name.into()))
 }
@@ -317,7 +358,7 @@ fn unknown() -> InvalidReference {
 }
 
 /// Whether a text contains a reference in another host's syntax, which is passed on unchanged:
-/// `$VAR`, `$env:VAR`, `%VAR%`, or opencode's braces where they are not supported.
+/// `$VAR`, `$env:VAR`, `%VAR%`, `{{LIBRECHAT_…}}`, or opencode's braces where they are not supported.
 pub(crate) fn has_foreign_reference(text: &str, spelling: ReferenceSyntax) -> bool {
     let name = |text: &str| {
         let constant =
@@ -336,6 +377,7 @@ pub(crate) fn has_foreign_reference(text: &str, spelling: ReferenceSyntax) -> bo
     let braces = text.contains("{env:") || text.contains("{file:");
     text.match_indices('$').any(dollar)
         || text.match_indices('%').any(percent)
+        || text.contains("{{LIBRECHAT_")
         || (spelling == ReferenceSyntax::Dollar
             && braces
             && !text.contains("${env:")

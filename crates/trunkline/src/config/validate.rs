@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::decode::{Decoder, FromNode, RawObject, WithSpan};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
-use super::format::foreign_format;
-use super::jsonc::{self, Document, Node, ObjectKey, ObjectMember, Value};
+use super::foreign::{self, HostDocument, SourcePart, json_text};
+use super::format::TextFormat;
+use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use super::limits::is_comment;
 use super::model::{Access, Agents, ConsentHold, Inputs, Origin, UnknownKey};
 use super::raw::{FileEntry, InputEntry, NamedServer, ServerMap};
@@ -113,22 +114,23 @@ pub(crate) struct LayerServer {
     pub(crate) draft: ServerDraft,
 }
 
-/// Decodes a source into a layer, and reports all problems in it.
+/// Decodes a source, or a part of it, into a layer, and reports all problems in it.
 pub(crate) fn read_layer(
     source: &Arc<Source>,
+    part: SourcePart<'_>,
     origin: Origin,
     suggestions: &mut Suggestions,
 ) -> (Layer, Vec<Diagnostic>) {
-    let Document { mut root, mut mistakes, is_whole } = jsonc::read(source);
-    if let Some(found) = foreign_format(source, root.as_ref()) {
-        (root, mistakes) = (None, vec![found]);
-    }
+    let HostDocument { root, mistakes, is_whole, notes, dialect } = foreign::read(source, part);
     let mut decoder = Decoder::new(source, suggestions);
-    let mut reader = LayerReader { decoder: &mut decoder, source, origin, mistakes, is_whole };
+    let decoder_ref = &mut decoder;
+    let mut reader =
+        LayerReader { decoder: decoder_ref, source, origin, mistakes, is_whole, dialect };
     let layer = reader.layer(root.as_ref());
     let mistakes = reader.mistakes;
     let mut diagnostics = decoder.into_diagnostics();
     diagnostics.extend(mistakes);
+    diagnostics.extend(notes);
     diagnostics.sort_by_key(|found| found.location.as_ref().map(|place| place.span().start()));
     (layer, diagnostics)
 }
@@ -140,6 +142,8 @@ struct LayerReader<'r, 'd> {
     mistakes: Vec<Diagnostic>,
     /// Whether all of the source could be parsed.
     is_whole: bool,
+    /// The dialect of the servers under `mcpServers`.
+    dialect: Dialect,
 }
 
 impl LayerReader<'_, '_> {
@@ -290,7 +294,8 @@ impl LayerReader<'_, '_> {
             names += &format!(" and {more} more");
         }
         let message = format!("not known at the top: {names}");
-        let whole_settings = file.mcp.is_some() || file.context_servers.is_some();
+        let is_other_host = self.dialect != Dialect::McpServers;
+        let whole_settings = file.mcp.is_some() || file.context_servers.is_some() || is_other_host;
         let found = if whole_settings {
             self.decoder.note(Code::UnknownKey, first.key.span, message)
         } else {
@@ -319,6 +324,7 @@ impl LayerReader<'_, '_> {
         let doubles = self.duplicate_servers(&roots);
         let mut servers = Vec::new();
         for (dialect, root) in roots {
+            let dialect = if dialect == Dialect::McpServers { self.dialect } else { dialect };
             for named in &root.0 {
                 match doubles.get(&named.name) {
                     None => servers.push(self.server(dialect, named, inputs)),
@@ -487,9 +493,13 @@ fn declared(written: Option<&WithSpan<Vec<WithSpan<InputEntry>>>>) -> Inputs {
 
 /// Members as written, to preserve them.
 fn kept(source: &Source, members: &[ObjectMember]) -> Vec<UnknownKey> {
+    let is_json = TextFormat::of(source) == TextFormat::Json;
     let kept = |member: &ObjectMember| {
-        let json = source.text().get(member.value.span.range())?;
-        Some(UnknownKey { key: member.key.text.clone(), json: Secret::new(json) })
+        let json = match is_json {
+            true => Secret::new(source.text().get(member.value.span.range())?),
+            false => Secret::new(json_text(&member.value)),
+        };
+        Some(UnknownKey { key: member.key.text.clone(), json })
     };
     members.iter().filter_map(kept).collect()
 }

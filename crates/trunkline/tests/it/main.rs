@@ -5,6 +5,8 @@
 mod support;
 mod agent_files;
 mod host_formats;
+mod host_fixtures;
+mod host_files;
 mod diagnostics;
 mod fail_closed;
 mod misspelt_containers;

@@ -384,7 +384,7 @@ impl SensitiveSpanFinder<'_> {
 }
 
 /// Whether a text is a number with an optional unit.
-fn is_quantity(text: &str) -> bool {
+pub(super) fn is_quantity(text: &str) -> bool {
     let number = text.trim_start_matches('-').trim_end_matches(|it: char| it.is_ascii_alphabetic());
     let unit = text.len() - text.trim_end_matches(|it: char| it.is_ascii_alphabetic()).len();
     let digits = number.trim_end();

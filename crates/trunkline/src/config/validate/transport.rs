@@ -241,10 +241,9 @@ impl TransportReader<'_, '_> {
             }
             Some(TransportKeyword::Http) => RemoteTransport::Streamable,
             Some(TransportKeyword::Sse) => RemoteTransport::Sse,
-            None if address.streamable || self.dialect == Dialect::Zed => {
-                RemoteTransport::Streamable
-            }
-            Some(TransportKeyword::Remote) | None => RemoteTransport::Detect,
+            None if address.streamable => RemoteTransport::Streamable,
+            None => self.dialect.untyped_remote(),
+            Some(TransportKeyword::Remote) => RemoteTransport::Detect,
         };
         let local =
             [key_of(&keys.args), key_of(&keys.env), key_of(&keys.cwd), key_of(&keys.env_file)];
