@@ -221,9 +221,17 @@ impl<'a> Decoder<'a> {
             self.duplicate_key(key, first.key);
             return false;
         }
-        let value = self.about(quoted(&key.text), |decoder| T::from_node(node, decoder));
+        let subject = quoted(self.written_key(key));
+        let value = self.about(subject, |decoder| T::from_node(node, decoder));
         *place = value.map(|value| WithSpan { value, span: node.span, key: key.span });
         place.is_some()
+    }
+
+    /// The key as it is in the text, where `foreign` has translated it.
+    fn written_key<'k>(&'k self, key: &'k ObjectKey) -> &'k str {
+        let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+        let written = self.source.text().get(key.span.range());
+        written.filter(|text| !text.is_empty() && text.chars().all(fits)).unwrap_or(&key.text)
     }
 
     pub(crate) fn duplicate_key(&mut self, key: &ObjectKey, first: Span) {

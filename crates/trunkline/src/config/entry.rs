@@ -13,6 +13,7 @@ use super::model::{
     Trust,
 };
 use super::oauth::{OAuthGrant, OAuthMode, OAuthSettings};
+use super::secret::Secret;
 use super::template::{ReferenceSource, Template};
 
 impl Server {
@@ -59,7 +60,7 @@ impl Server {
             input.add("id", id);
             input.add("password", true);
             let default = self.inputs.get(id).and_then(Option::as_ref);
-            input.add_some("default", default.map(|default| default.expose()));
+            input.add_some("default", default.map(Secret::expose));
             input.0.into()
         };
         let ids = ids.into_iter().filter_map(|reference| match reference.target() {

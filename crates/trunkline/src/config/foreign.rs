@@ -17,16 +17,19 @@ use super::diagnostic::{Code, Diagnostic, Severity};
 use super::dialect::Dialect;
 use super::format::TextFormat;
 use super::jsonc::{self, Document, Node, ObjectMember, Value};
-use super::redact;
+use super::redact::{self, quoted};
 use super::source::{Source, Span};
 use super::yaml::YamlStyle;
 use super::{toml, yaml};
-pub(crate) use nodes::json_text;
-use nodes::member_of;
+use nodes::{has_entries_with, member_of};
+pub(crate) use nodes::{holds_servers, json_text};
 pub(crate) use section::SourcePart;
 
 /// The key of servers in every translated tree.
 const SERVERS: &str = "mcpServers";
+
+/// The keys by which an entry is recognized as a server, of all hosts in these formats.
+const TRANSPORT_KEYS: &[&str] = &["command", "url", "cmd", "uri"];
 
 /// A configuration text as a tree, whatever its host and format.
 pub(crate) struct HostDocument {
@@ -112,20 +115,22 @@ fn parse(source: &Arc<Source>) -> HostDocument {
 fn translated(source: &Arc<Source>, mut document: HostDocument) -> HostDocument {
     let format = TextFormat::of(source);
     let Some(root) = document.root.take() else { return document };
-    let mut translator = Translator { source, notes: Vec::new(), mistakes: Vec::new() };
+    let is_whole = document.is_whole;
+    let mut translator = Translator { source, is_whole, notes: Vec::new(), mistakes: Vec::new() };
     let (root, dialect) = match format {
         TextFormat::Json => (root, Dialect::McpServers),
         TextFormat::Toml => translator.toml(root),
         TextFormat::Yaml => translator.yaml(root),
     };
-    let Translator { notes, mistakes, .. } = translator;
+    let Translator { notes, mistakes, is_whole, .. } = translator;
     document.mistakes.extend(mistakes);
-    HostDocument { root: Some(root), notes, dialect, ..document }
+    HostDocument { root: Some(root), notes, dialect, is_whole, ..document }
 }
 
 /// Translates one tree, and collects diagnostics.
 struct Translator<'s> {
     source: &'s Arc<Source>,
+    is_whole: bool,
     notes: Vec<Diagnostic>,
     mistakes: Vec<Diagnostic>,
 }
@@ -148,12 +153,14 @@ impl Translator<'_> {
     fn yaml(&mut self, root: Node) -> (Node, Dialect) {
         if let Some(servers) = member_of(&root, SERVERS) {
             if let Value::Array(items) = &servers.value.value {
+                self.check_single(&root, servers);
                 let entries = self.continue_entries(items, servers.value.span);
                 return (only_servers(&root, servers, entries), Dialect::Continue);
             }
             return (self.librechat(root), Dialect::LibreChat);
         }
         if let Some(extensions) = member_of(&root, "extensions") {
+            self.check_single(&root, extensions);
             let entries = self.goose_entries(extensions.value.clone());
             return (only_servers(&root, extensions, entries), Dialect::Goose);
         }
@@ -161,6 +168,22 @@ impl Translator<'_> {
             return (root, Dialect::McpServers);
         }
         (self.no_servers(&root, SERVERS), Dialect::McpServers)
+    }
+
+    /// Reports a key for servers that is written twice: only the first is translated.
+    fn check_single(&mut self, root: &Node, first: &ObjectMember) {
+        let Value::Object(members) = &root.value else { return };
+        let mut same = members.iter().filter(|it| it.key.text == first.key.text);
+        if let Some(again) = same.nth(1) {
+            self.is_whole = false;
+            let message = format!("{} is written twice", quoted(&again.key.text));
+            self.mistake(
+                Code::DuplicateKey,
+                again.key.span,
+                message,
+                "write all servers under one key",
+            );
+        }
     }
 
     /// Translates each entry of an object with servers by name.
@@ -184,9 +207,19 @@ impl Translator<'_> {
 
     /// Reports a file of another host that has no servers, and reads nothing else in it.
     fn no_servers(&mut self, root: &Node, key: &str) -> Node {
+        let nothing = Node { span: root.span, value: Value::Object(Vec::new()) };
+        let Value::Object(members) = &root.value else { return nothing };
+        if let Some(misspelt) =
+            members.iter().find(|it| has_entries_with(&it.value, TRANSPORT_KEYS))
+        {
+            let message = format!("{} is not a known key", quoted(&misspelt.key.text));
+            let help = format!("did you mean `{key}`?");
+            self.mistake(Code::NoServers, misspelt.key.span, message, &help);
+            return nothing;
+        }
         let message = format!("there are no servers here: `{key}` is missing");
         self.note(Severity::Hint, Code::NoServers, Span::new(0, 0), message);
-        Node { span: root.span, value: Value::Object(Vec::new()) }
+        nothing
     }
 
     fn note(&mut self, severity: Severity, code: Code, span: Span, message: impl Into<String>) {

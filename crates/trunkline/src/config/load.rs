@@ -121,7 +121,8 @@ pub fn parse_section(name: &str, text: impl AsRef<[u8]>, path: &[&str]) -> Loade
     let mut loader = Loader::default();
     let bytes = text.as_ref();
     let identity = LayerIdentity::of_text(&Origin::Text, bytes);
-    loader.add(name, bytes, SourcePart::Section(path), Origin::Text, identity);
+    let text = LayerText { name, bytes, part: SourcePart::Section(path) };
+    loader.add(text, Origin::Text, identity);
     loader.finish()
 }
 
@@ -206,6 +207,20 @@ struct Loader {
     discovered: Option<(DiscoveredFile, Consent)>,
 }
 
+/// The text of a layer, with its name in messages.
+#[derive(Clone, Copy)]
+struct LayerText<'t> {
+    name: &'t str,
+    bytes: &'t [u8],
+    part: SourcePart<'t>,
+}
+
+impl<'t> LayerText<'t> {
+    fn whole(name: &'t str, bytes: &'t [u8]) -> Self {
+        Self { name, bytes, part: SourcePart::Whole }
+    }
+}
+
 impl Loader {
     /// Adds a file. The servers of a discovered one are held without consent.
     fn add_file(
@@ -231,12 +246,12 @@ impl Loader {
         let (path, file) = (origin.path.clone(), surroundings.file_identity(&origin.path));
         let origin = Origin::File(origin);
         let identity = LayerIdentity::of_file(&origin, &path, file.as_ref());
-        self.add(&name, &bytes, SourcePart::Whole, origin, identity);
+        self.add(LayerText::whole(&name, &bytes), origin, identity);
     }
 
     fn add_text(&mut self, name: &str, bytes: &[u8], origin: Origin) {
         let identity = LayerIdentity::of_text(&origin, bytes);
-        self.add(name, bytes, SourcePart::Whole, origin, identity);
+        self.add(LayerText::whole(name, bytes), origin, identity);
     }
 
     /// The reason why servers of a layer may not be started.
@@ -249,14 +264,8 @@ impl Loader {
         }
     }
 
-    fn add(
-        &mut self,
-        name: &str,
-        bytes: &[u8],
-        part: SourcePart<'_>,
-        origin: Origin,
-        identity: LayerIdentity,
-    ) {
+    fn add(&mut self, text: LayerText<'_>, origin: Origin, identity: LayerIdentity) {
+        let LayerText { name, bytes, part } = text;
         let source = match decoded(name, bytes) {
             Ok(source) => Arc::new(source),
             Err(found) => {

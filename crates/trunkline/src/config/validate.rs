@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::decode::{Decoder, FromNode, RawObject, WithSpan};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
-use super::foreign::{self, HostDocument, SourcePart, json_text};
+use super::foreign::{self, HostDocument, SourcePart, holds_servers, json_text};
 use super::format::TextFormat;
 use super::jsonc::{Node, ObjectKey, ObjectMember, Value};
 use super::limits::is_comment;
@@ -122,15 +122,13 @@ pub(crate) fn read_layer(
     suggestions: &mut Suggestions,
 ) -> (Layer, Vec<Diagnostic>) {
     let HostDocument { root, mistakes, is_whole, notes, dialect } = foreign::read(source, part);
-    let mut decoder = Decoder::new(source, suggestions);
-    let decoder_ref = &mut decoder;
-    let mut reader =
-        LayerReader { decoder: decoder_ref, source, origin, mistakes, is_whole, dialect };
+    let mut all = Decoder::new(source, suggestions);
+    let decoder = &mut all;
+    let mut reader = LayerReader { decoder, source, origin, mistakes, is_whole, dialect };
     let layer = reader.layer(root.as_ref());
     let mistakes = reader.mistakes;
-    let mut diagnostics = decoder.into_diagnostics();
-    diagnostics.extend(mistakes);
-    diagnostics.extend(notes);
+    let mut diagnostics = all.into_diagnostics();
+    diagnostics.extend(mistakes.into_iter().chain(notes));
     diagnostics.sort_by_key(|found| found.location.as_ref().map(|place| place.span().start()));
     (layer, diagnostics)
 }
@@ -433,12 +431,6 @@ fn members<'n>(root: Option<&'n Node>, key: &'n str) -> impl Iterator<Item = &'n
 
 /// Maximum number of unknown keys in one message.
 const MAX_NAMED: usize = 8;
-
-/// Whether a value is an object that contains servers.
-fn holds_servers(node: &Node) -> bool {
-    let Value::Object(members) = &node.value else { return false };
-    members.iter().any(|it| it.value.get("command").is_some() || it.value.get("url").is_some())
-}
 
 /// A member at the top that is a server or contains servers.
 struct MisplacedServer<'m> {

@@ -115,6 +115,9 @@ fn values_of_codex_are_checked_where_they_are_written() {
         assert_eq!(first_error(&loaded), (4, column), "{line}: {}", report(&loaded));
         let error = loaded.diagnostics.iter().find(|found| found.severity == Severity::Error);
         assert_eq!(error.unwrap().code, code, "{line}");
+        let key = line.split(' ').next().unwrap();
+        let is_timeout = key.contains("timeout");
+        assert!(!is_timeout || error.unwrap().message.contains(key), "{}", report(&loaded));
         assert_eq!(loaded.config.broken().len(), 1, "{line}");
         assert!(loaded.config.server("good").is_some(), "{line}");
     }
@@ -149,6 +152,19 @@ fn a_file_of_another_host_without_servers_is_empty() {
         assert!(!loaded.has_errors(false), "{name}: {}", report(&loaded));
         assert_eq!(messages(&loaded, Severity::Hint).len(), 1, "{name}");
         assert_eq!(loaded.config.servers().len(), 0);
+    }
+}
+
+#[test]
+fn misspelt_and_repeated_keys_for_servers_are_errors() {
+    for (name, text, place) in [
+        ("config.toml", "model = \"m\"\n[mcp_server.a]\ncommand = \"x\"\n", (2, 2)),
+        ("config.yaml", "extension:\n  a: { type: stdio, cmd: x }\n", (1, 1)),
+        ("config.yaml", "extensions:\n  a: { type: stdio, cmd: x }\nextensions: {}\n", (3, 1)),
+    ] {
+        let loaded = config::parse(name, text);
+        assert_eq!(first_error(&loaded), place, "{}", report(&loaded));
+        assert!(loaded.config.servers().all(|server| !server.enabled), "{text}");
     }
 }
 

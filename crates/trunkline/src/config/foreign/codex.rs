@@ -2,7 +2,9 @@
 //! `bearer_token_env_var` name variables instead.
 
 use super::Translator;
-use super::nodes::{Gathered, from_seconds, literal, member, renamed, string, variable};
+use super::nodes::{
+    Gathered, from_seconds, literal, map_strings, member, renamed, string, variable,
+};
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::jsonc::{Node, ObjectMember, Value};
 
@@ -91,7 +93,7 @@ impl CodexParts {
             }
             "env_http_headers" => {
                 let ObjectMember { key, value } = it;
-                let value = super::nodes::map_strings(value, &variable);
+                let value = map_strings(value, &variable);
                 let rest = self.headers.add_all(ObjectMember { key, value });
                 self.members.extend(rest.map(|it| renamed("headers", it)));
             }

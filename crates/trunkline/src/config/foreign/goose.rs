@@ -2,9 +2,13 @@
 //! `envs` and `env_keys` of the entry.
 
 use super::Translator;
-use super::nodes::{escaped, literal, map_strings, member, object, renamed, string, variable};
+use super::nodes::{
+    Gathered, escaped, literal, map_strings, member, object, renamed, string, variable,
+};
+use crate::config::decode::RawObject as _;
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::jsonc::{Node, ObjectKey, ObjectMember, Value};
+use crate::config::raw::ServerEntry;
 use crate::config::redact::quoted;
 
 /// Types of extensions that are parts of goose.
@@ -46,7 +50,7 @@ fn goose_entry(entry: Vec<ObjectMember>) -> Vec<ObjectMember> {
     let names = Variables::of(&entry);
     let is_remote = entry.iter().any(|it| &*it.key.text == "uri");
     let mut members = Vec::with_capacity(entry.len());
-    let mut variables = super::nodes::Gathered::default();
+    let mut variables = Gathered::default();
     for it in entry {
         match &*it.key.text {
             "cmd" => members.push(renamed("command", literal_member(it))),
@@ -73,7 +77,7 @@ fn goose_entry(entry: Vec<ObjectMember>) -> Vec<ObjectMember> {
             "available_tools" if it.value.value == Value::Array(Vec::new()) => {}
             "available_tools" => members.push(renamed("allowTools", it)),
             // goose writes `null` for every key without a value.
-            _ if it.value.value == Value::Null => {}
+            key if it.value.value == Value::Null && !ServerEntry::is_rule(key) => {}
             _ => members.push(it),
         }
     }

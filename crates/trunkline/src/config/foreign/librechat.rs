@@ -1,7 +1,7 @@
 //! Servers of `LibreChat`: `mcpServers` in YAML, by name. Also a configuration of Trunkline in YAML, which has
 //! the same keys.
 
-use super::nodes::map_strings;
+use super::nodes::{map_strings, variable};
 use super::{SERVERS, Translator};
 use crate::config::jsonc::{Node, ObjectMember, Value};
 
@@ -67,8 +67,7 @@ impl Translator<'_> {
 
 /// Replaces `{{NAME}}` of a declared variable, which each user of `LibreChat` enters, by a reference.
 fn with_user_variables(text: &str, names: &[String]) -> String {
-    let replace = |text: String, name: &String| {
-        text.replace(&format!("{{{{{name}}}}}"), &super::nodes::variable(name))
-    };
+    let replace =
+        |text: String, name: &String| text.replace(&format!("{{{{{name}}}}}"), &variable(name));
     names.iter().fold(text.to_owned(), replace)
 }

@@ -101,6 +101,17 @@ impl Gathered {
     }
 }
 
+/// Whether a value is an object that contains servers.
+pub(crate) fn holds_servers(node: &Node) -> bool {
+    has_entries_with(node, &["command", "url"])
+}
+
+/// Whether a value is an object that contains an object with one of some keys.
+pub(super) fn has_entries_with(node: &Node, keys: &[&str]) -> bool {
+    let Value::Object(members) = &node.value else { return false };
+    members.iter().any(|it| keys.iter().any(|key| it.value.get(key).is_some()))
+}
+
 /// A value as JSON text.
 pub(crate) fn json_text(node: &Node) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
