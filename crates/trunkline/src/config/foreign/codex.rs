@@ -3,7 +3,7 @@
 
 use super::Translator;
 use super::nodes::{
-    Gathered, from_seconds, literal, map_strings, member, renamed, string, variable,
+    ObjectParts, from_seconds, literal, map_strings, member, renamed, string, variable,
 };
 use crate::config::diagnostic::{Code, Severity};
 use crate::config::jsonc::{Node, ObjectMember, Value};
@@ -12,9 +12,9 @@ use crate::config::jsonc::{Node, ObjectMember, Value};
 #[derive(Default)]
 struct CodexParts {
     members: Vec<ObjectMember>,
-    headers: Gathered,
-    timeouts: Gathered,
-    oauth: Gathered,
+    headers: ObjectParts,
+    timeouts: ObjectParts,
+    oauth: ObjectParts,
 }
 
 impl Translator<'_> {

@@ -3,7 +3,7 @@
 
 use super::Translator;
 use super::nodes::{
-    Gathered, escaped, literal, map_strings, member, object, renamed, string, variable,
+    ObjectParts, escaped, literal, map_strings, member, object, renamed, string, variable,
 };
 use crate::config::decode::RawObject as _;
 use crate::config::diagnostic::{Code, Severity};
@@ -47,10 +47,10 @@ impl Translator<'_> {
 }
 
 fn goose_entry(entry: Vec<ObjectMember>) -> Vec<ObjectMember> {
-    let names = Variables::of(&entry);
+    let names = ExtensionVariables::of(&entry);
     let is_remote = entry.iter().any(|it| &*it.key.text == "uri");
     let mut members = Vec::with_capacity(entry.len());
-    let mut variables = Gathered::default();
+    let mut variables = ObjectParts::default();
     for it in entry {
         match &*it.key.text {
             "cmd" => members.push(renamed("command", literal_member(it))),
@@ -91,9 +91,9 @@ fn literal_member(it: ObjectMember) -> ObjectMember {
 
 /// The variables of an entry, as they are written here: a value of `envs`, a reference for `env_keys`.
 #[derive(Default)]
-struct Variables(Vec<(Box<str>, String)>);
+struct ExtensionVariables(Vec<(Box<str>, String)>);
 
-impl Variables {
+impl ExtensionVariables {
     fn of(entry: &[ObjectMember]) -> Self {
         let mut all = Vec::new();
         for it in entry {

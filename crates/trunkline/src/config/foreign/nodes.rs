@@ -74,12 +74,12 @@ pub(super) fn from_seconds(node: Node) -> Node {
 
 /// The members of an object that is put together from several keys.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct ObjectParts {
     key: Option<Span>,
     members: Vec<ObjectMember>,
 }
 
-impl Gathered {
+impl ObjectParts {
     pub(super) fn add(&mut self, key: Span, member: ObjectMember) {
         self.key.get_or_insert(key);
         self.members.push(member);
