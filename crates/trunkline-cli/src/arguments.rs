@@ -12,7 +12,9 @@ mod serve;
 mod service;
 mod toggle;
 mod trust;
+mod host_files;
 mod command;
+mod command_options;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,6 +32,9 @@ pub(crate) use call::{
 pub(crate) use command::Command;
 pub(crate) use command_line_server::CommandLineServer;
 pub(crate) use global::{ColorChoice, Format, GlobalArguments};
+pub(crate) use host_files::{
+    AddArguments, ImportArguments, InstallArguments, RemoveArguments, TargetArguments,
+};
 pub(crate) use login::{LoginArguments, LogoutArguments};
 pub(crate) use page::PageArguments;
 pub(crate) use secret::{SecretCommand, StoreArgument};

@@ -23,6 +23,9 @@ mod logout;
 mod token;
 mod secret;
 mod trust;
+mod import;
+mod install;
+mod add;
 mod page;
 mod toggle;
 mod demo;
@@ -42,7 +45,6 @@ mod ps;
 use std::sync::Arc;
 
 use anyhow::Result;
-use trunkline::policy::Toggle;
 
 use crate::arguments::Command;
 use crate::environment::ProcessEnv;
@@ -80,12 +82,14 @@ pub(crate) fn run(
         Command::Token { command } => token::run(&command, settings, environment, terminal),
         Command::Secret { command } => secret::run(&command, settings, environment, terminal),
         Command::Trust(arguments) => trust::run(&arguments, settings, environment, terminal),
-        Command::Disable(arguments) => {
-            toggle::run(&arguments, Toggle::Off, settings, environment, terminal)
-        }
-        Command::Enable(arguments) => {
-            toggle::run(&arguments, Toggle::On, settings, environment, terminal)
-        }
+        Command::Import(arguments) => import::run(&arguments, settings, environment, terminal),
+        Command::Install(arguments) => install::run(&arguments, settings, environment, terminal),
+        Command::Uninstall(arguments) => install::undo(&arguments, settings, environment, terminal),
+        Command::Add(arguments) => add::run(&arguments, settings, environment, terminal),
+        Command::Remove(arguments) => add::remove(&arguments, settings, environment, terminal),
+        Command::Init => add::init(settings, environment, terminal),
+        Command::Disable(arguments) => toggle::disable(&arguments, settings, environment, terminal),
+        Command::Enable(arguments) => toggle::enable(&arguments, settings, environment, terminal),
         Command::Page(arguments) => page::run(&arguments, settings, environment, terminal),
         Command::Demo(arguments) => demo::run(&arguments, settings, environment, terminal),
         Command::DemoServer(arguments) => demo_server::run(&arguments, terminal),

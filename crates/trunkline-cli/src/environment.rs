@@ -185,7 +185,6 @@ impl ProcessEnv {
     }
 
     /// The home directory of the user.
-    #[cfg(unix)]
     pub(crate) fn home_directory(&self) -> Option<PathBuf> {
         self.system.home_dir()
     }

@@ -6,6 +6,7 @@ mod settings;
 mod output;
 mod config;
 mod typed;
+mod host_files;
 mod host;
 mod gateway;
 mod control;

@@ -9,4 +9,3 @@ pub mod edit;
 pub mod hosts;
 pub mod entry;
 pub mod file;
-pub mod diff;

@@ -1,19 +1,17 @@
 //! The commands, each with its arguments. Doc comments are the help text.
 
-use std::path::Path;
-
 use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::call::{
     CallArguments, CompleteArguments, ExplainArguments, ListArguments, PromptArguments,
-    ReadArguments, RunArguments, SearchCommandArguments, TokensArguments, ToolArguments,
+    ReadArguments, SearchCommandArguments, TokensArguments, ToolArguments,
 };
-use super::command_line_server::{CommandLineServer, is_url};
+use super::host_files::{AddArguments, ImportArguments, InstallArguments, RemoveArguments};
 use super::login::{LoginArguments, LogoutArguments};
 use super::page::PageArguments;
 use super::secret::SecretCommand;
-use super::serve::{DemoArguments, ModeArgument, ServeArguments, TokenCommand};
+use super::serve::{DemoArguments, ServeArguments, TokenCommand};
 #[cfg(unix)]
 use super::service::{ConnectArguments, LogsArguments, RestartArguments, UpArguments};
 use super::toggle::ToggleArguments;
@@ -163,6 +161,50 @@ pub(crate) enum Command {
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
     Explain(ExplainArguments),
+
+    /// Copies the servers of other hosts on this machine into Trunkline's own file
+    ///
+    /// Reads the files of Claude, Cursor, VS Code, Zed, Codex, goose and others, of the
+    /// user and of this directory, prints what is in them, and asks. Nothing in those
+    /// files is changed. Everything that has no effect here is named.
+    #[command(after_help = "Examples:
+  trunkline import                       print what is found, and ask
+  trunkline import cursor --dry-run      print the change, and write nothing
+  trunkline import --all                 import everything
+  trunkline import --project claude-code import into trunkline.json of this directory")]
+    Import(ImportArguments),
+
+    /// Puts Trunkline into the configuration of a host
+    ///
+    /// The host then starts `trunkline connect`. Comments and order of its file are
+    /// kept, and the file as it was is kept beside it.
+    #[command(after_help = "Examples:
+  trunkline install cursor
+  trunkline install vscode --project     in the file of this directory
+  trunkline install codex --dry-run      print the change, and write nothing")]
+    Install(InstallArguments),
+
+    /// Takes Trunkline out of the configuration of a host
+    #[command(after_help = "Example:
+  trunkline uninstall cursor")]
+    Uninstall(InstallArguments),
+
+    /// Adds a server to the configuration
+    #[command(after_help = "Examples:
+  trunkline add time -- uvx mcp-server-time
+  trunkline add docs https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+  trunkline add files --project -- npx -y @modelcontextprotocol/server-filesystem .")]
+    Add(AddArguments),
+
+    /// Removes a server from the configuration
+    #[command(after_help = "Example:
+  trunkline remove time")]
+    Remove(RemoveArguments),
+
+    /// Creates trunkline.json in the working directory
+    #[command(after_help = "Example:
+  trunkline init")]
+    Init,
 
     /// Switches servers, tools or prompts off, in this project or in one conversation
     ///
@@ -359,96 +401,4 @@ pub(crate) enum Command {
     /// Runs a demo server
     #[command(hide = true)]
     DemoServer(DemoServerArguments),
-}
-
-impl Command {
-    /// The `RunArguments` of commands that list, call or serve.
-    pub(crate) fn run_arguments(&self) -> Option<&RunArguments> {
-        Some(match self {
-            Self::Status(arguments) => &arguments.run,
-            Self::Serve(arguments) => &arguments.run,
-            Self::Tools(arguments) | Self::Resources(arguments) | Self::Prompts(arguments) => {
-                &arguments.who.run
-            }
-            Self::Tool(arguments) => &arguments.who.run,
-            Self::Search(arguments) => &arguments.who.run,
-            Self::Tokens(arguments) => &arguments.who.run,
-            Self::Call(arguments) => &arguments.who.run,
-            Self::Read(arguments) => &arguments.who.run,
-            Self::Prompt(arguments) => &arguments.who.run,
-            Self::Complete(arguments) => &arguments.who.run,
-            Self::Explain(arguments) => &arguments.who.run,
-            #[cfg(unix)]
-            Self::Connect(_)
-            | Self::Up(_)
-            | Self::Down
-            | Self::Ps
-            | Self::Restart(_)
-            | Self::Logs(_) => {
-                return None;
-            }
-            Self::Check(_)
-            | Self::Config
-            | Self::Login(_)
-            | Self::Logout(_)
-            | Self::Token { .. }
-            | Self::Secret { .. }
-            | Self::Trust(_)
-            | Self::Page(_)
-            | Self::Enable(_)
-            | Self::Disable(_)
-            | Self::Demo(_)
-            | Self::Schema
-            | Self::Completions { .. }
-            | Self::DemoServer(_) => return None,
-        })
-    }
-
-    /// The server that is named on the command line, instead of a configuration.
-    pub(crate) fn server(&self) -> Option<CommandLineServer> {
-        let program = self.run_arguments().map(|run| run.program.clone()).unwrap_or_default();
-        match self.url() {
-            _ if !program.is_empty() => Some(CommandLineServer::Program(program)),
-            Some(url) => Some(CommandLineServer::Url(url.to_owned())),
-            None => None,
-        }
-    }
-
-    /// Whether both a program and a URL are given.
-    pub(crate) fn has_two_servers(&self) -> bool {
-        self.url().is_some() && self.run_arguments().is_some_and(|run| !run.program.is_empty())
-    }
-
-    /// The URL of a server on the command line.
-    fn url(&self) -> Option<&str> {
-        match self {
-            Self::Status(arguments) => arguments.url.as_deref(),
-            Self::Serve(arguments) => arguments.url.as_deref(),
-            Self::Tools(list) | Self::Resources(list) | Self::Prompts(list) => {
-                list.target.as_deref().filter(|it| is_url(it))
-            }
-            Self::Call(arguments) => arguments.split_url().0,
-            Self::Tool(arguments) => arguments.split_url().0,
-            Self::Read(arguments) => arguments.url(),
-            Self::Prompt(arguments) => arguments.split_url().0,
-            _ => None,
-        }
-    }
-
-    /// The file to log to, instead of standard error.
-    pub(crate) fn log_file(&self) -> Option<&Path> {
-        match self {
-            #[cfg(unix)]
-            Self::Up(arguments) => arguments.log.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// The mode of this run, for commands that serve models.
-    pub(crate) fn mode(&self) -> Option<ModeArgument> {
-        match self {
-            Self::Serve(arguments) => arguments.mode,
-            _ => None,
-        }
-    }
 }

@@ -20,7 +20,25 @@ use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 
-pub(crate) fn run(
+pub(crate) fn disable(
+    arguments: &ToggleArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    run(arguments, Toggle::Off, settings, environment, terminal)
+}
+
+pub(crate) fn enable(
+    arguments: &ToggleArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    run(arguments, Toggle::On, settings, environment, terminal)
+}
+
+fn run(
     arguments: &ToggleArguments,
     toggle: Toggle,
     settings: &Settings,

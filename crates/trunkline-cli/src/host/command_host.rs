@@ -26,6 +26,7 @@ use crate::config::consent;
 use crate::config::load::Agents;
 use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
+use crate::host_files::import_offer;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -100,6 +101,9 @@ pub(crate) fn with_host(
     // Commands about many items report this themselves.
     if problems == ProblemDetail::Counted && !has_servers && settings.verbosity > Verbosity::Quiet {
         terminal.say(report::no_servers(&loaded));
+        if loaded.origins.is_empty() {
+            terminal.say(&import_offer(environment));
+        }
     }
     let builder = with_cache(settings, environment);
     let builder = match settings.server {

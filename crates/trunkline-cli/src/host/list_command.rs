@@ -18,6 +18,7 @@ use super::listing::ListCommand;
 use super::{listing_text, unmatched};
 use crate::arguments::{Format, ListArguments, quoted};
 use crate::environment::ProcessEnv;
+use crate::host_files::import_offer;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -76,7 +77,7 @@ pub(crate) fn run(
                 terminal.say(&listing.nothing(is_limited, &options, reason));
             }
             if hosted.loaded.origins.is_empty() && !hosted.loaded.has_errors(false) {
-                terminal.say(report::NOTHING_FOUND);
+                terminal.say(&(report::NOTHING_FOUND.to_owned() + &import_offer(environment)));
             }
         }
         failures.iter().for_each(|failure| terminal.say(&format!("error: {failure}\n")));

@@ -27,6 +27,7 @@ mod reference_servers;
 mod meta_tasks;
 mod misbehaving_servers;
 #[cfg(target_os = "linux")]
+mod import_command;
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]

@@ -13,6 +13,9 @@ use crate::config::source::Source;
 pub(super) const CONTAINERS: &[&str] =
     &[SERVERS, "servers", "mcp", "context_servers", "mcp_servers"];
 
+/// The declarations that entries of VS Code refer to.
+const INPUTS: &str = "inputs";
+
 /// The list with which Claude Code switches servers of a project off.
 const DISABLED_SERVERS: &str = "disabledMcpServers";
 
@@ -51,7 +54,8 @@ pub(super) fn read(
 fn servers_of(section: &Node) -> Node {
     let Value::Object(members) = &section.value else { return section.clone() };
     let disabled = disabled_servers(section).unwrap_or_default();
-    let kept = members.iter().filter(|it| CONTAINERS.contains(&&*it.key.text));
+    let is_kept = |key: &str| CONTAINERS.contains(&key) || key == INPUTS;
+    let kept = members.iter().filter(|it| is_kept(&it.key.text));
     let kept = kept.map(|it| {
         let ObjectMember { key, value } = it.clone();
         ObjectMember { key, value: switched_off(value, disabled) }

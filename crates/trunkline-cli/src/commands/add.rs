@@ -1,0 +1,172 @@
+//! `trunkline add`, `remove` and `init`: change Trunkline's own configuration file.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+use trunkline::config::{self, closest_match, escape_control};
+use trunkline::name::ServerName;
+
+use crate::arguments::{AddArguments, Format, RemoveArguments, TargetArguments};
+use crate::environment::ProcessEnv;
+use crate::host_files::{FileChange, TargetChoice, TargetFile};
+use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::{Settings, Verbosity};
+
+/// The text of a new file.
+const TEMPLATE: &str = r#"{
+  // The MCP servers of this directory. `trunkline add NAME -- COMMAND…` adds one, `trunkline check` reports problems.
+  "mcpServers": {}
+}
+"#;
+
+pub(crate) fn run(
+    arguments: &AddArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let name = ServerName::new(&arguments.name);
+    let name =
+        name.map_err(|reason| usage(format!("the server cannot be called that: {reason}")))?;
+    let entry = entry(arguments)?;
+    // Problems are reported before a file is changed.
+    let checked = config::parse(
+        "the new entry",
+        json!({ "mcpServers": { name.as_str(): entry } }).to_string(),
+    );
+    if checked.has_errors(false) {
+        let problems = report::problems(&checked, Verbosity::Normal, terminal.message_style());
+        terminal.say(&problems);
+        bail!("the server is not added");
+    }
+    let mut target = TargetFile::read(choice(&arguments.target), settings, environment)?;
+    let is_there = target.loaded.config.server(name.as_str()).is_some()
+        || target.loaded.config.broken().contains(&name);
+    if is_there && !arguments.force {
+        let shown = escape_control(name.as_str());
+        let path = escape_control(&target.path().to_string_lossy());
+        bail!("{path} has a server `{shown}` already\n  `--force` replaces it");
+    }
+    target.insert(name.as_str(), &entry)?;
+    let done = format!("server `{}` added to", escape_control(name.as_str()));
+    finish(&target.change(), arguments.dry_run, &done, settings, terminal)
+}
+
+pub(crate) fn remove(
+    arguments: &RemoveArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let mut target = TargetFile::read(choice(&arguments.target), settings, environment)?;
+    let shown = escape_control(&arguments.name);
+    if !target.remove(&arguments.name)? {
+        let path = escape_control(&target.path().to_string_lossy());
+        let names = target.loaded.config.servers().map(|server| server.name.as_str());
+        let message = match closest_match(&arguments.name, names) {
+            Some(near) => format!("{path} has no server `{shown}`; did you mean `{near}`?"),
+            None => format!("{path} has no server `{shown}`"),
+        };
+        let hint = "`trunkline config` shows where each server is written";
+        return Err(Failure::new(FailureKind::Unknown, message).with_hint(hint).into());
+    }
+    let done = format!("server `{shown}` removed from");
+    finish(&target.change(), arguments.dry_run, &done, settings, terminal)
+}
+
+pub(crate) fn init(
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let target = TargetFile::read(TargetChoice::Project, settings, environment)?;
+    let path = escape_control(&target.path().to_string_lossy());
+    if target.exists() {
+        bail!("{path} exists already\n  `trunkline add NAME -- COMMAND…` adds a server to it");
+    }
+    let change = target.with_text(TEMPLATE).change();
+    let outcome = finish(&change, false, "an empty configuration written to", settings, terminal)?;
+    terminal.tell("`trunkline add NAME -- COMMAND…` adds a server, `trunkline import --project` those of other hosts\n");
+    Ok(outcome)
+}
+
+/// Writes a change, or shows it.
+fn finish(
+    change: &FileChange,
+    is_dry: bool,
+    done: &str,
+    settings: &Settings,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let path = escape_control(&change.path().to_string_lossy());
+    let backup = if is_dry { None } else { change.write()? };
+    if settings.format != Format::Text {
+        let json = json!({ "file": change.path(), "written": !is_dry, "backup": backup });
+        terminal.print(&report::document(&json, settings.format))?;
+        return Ok(Outcome::Good);
+    }
+    if is_dry {
+        terminal.print(&change.diff(&[]))?;
+        terminal.tell(&format!("nothing was written to {path}\n"));
+        return Ok(Outcome::Good);
+    }
+    terminal.tell(&format!("{done} {path}\n"));
+    Ok(Outcome::Good)
+}
+
+fn choice(target: &TargetArguments) -> TargetChoice {
+    match (target.project, target.user) {
+        (true, _) => TargetChoice::Project,
+        (_, true) => TargetChoice::User,
+        _ => TargetChoice::InUse,
+    }
+}
+
+/// The entry of the server on the command line.
+fn entry(arguments: &AddArguments) -> Result<Value> {
+    let mut entry = Map::new();
+    match (arguments.program.as_slice(), &arguments.url) {
+        ([command, args @ ..], _) => {
+            entry.insert("command".to_owned(), command.as_str().into());
+            if !args.is_empty() {
+                entry.insert("args".to_owned(), json!(args));
+            }
+        }
+        ([], Some(url)) => {
+            entry.insert("url".to_owned(), url.as_str().into());
+        }
+        ([], None) => {
+            let message = "give the program of the server after `--`, or its URL";
+            return Err(usage(format!(
+                "{message}: `trunkline add {} -- COMMAND…`",
+                arguments.name
+            ))
+            .into());
+        }
+    }
+    let pairs = [("env", &arguments.variables, "="), ("headers", &arguments.headers, ":")];
+    for (key, words, sign) in pairs {
+        let mut members = Map::new();
+        for word in words {
+            let Some((name, value)) = word.split_once(sign) else {
+                let shown = escape_control(word);
+                return Err(usage(format!(
+                    "`{shown}` has no `{sign}` between its name and its value"
+                ))
+                .into());
+            };
+            members.insert(name.trim().to_owned(), value.trim_start().into());
+        }
+        if !members.is_empty() {
+            entry.insert(key.to_owned(), members.into());
+        }
+    }
+    Ok(entry.into())
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(FailureKind::Usage, message)
+}

@@ -1,0 +1,178 @@
+//! `trunkline install` and `uninstall`: puts Trunkline into the configuration of a host, and takes it out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+use trunkline::config::{self, SearchPath, escape_control};
+use trunkline_hosts::edit;
+use trunkline_hosts::entry::GatewayCommand;
+use trunkline_hosts::file::ConfigFile;
+use trunkline_hosts::hosts::{AiHost, HostFile};
+
+use super::import::find_host;
+use crate::arguments::{Format, InstallArguments};
+use crate::environment::ProcessEnv;
+use crate::host_files::{FileChange, user_environment};
+use crate::output::exit::Outcome;
+use crate::output::report;
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+
+/// Whether the entry is put in or taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InstallAction {
+    Install,
+    Uninstall,
+}
+
+pub(crate) fn run(
+    arguments: &InstallArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    change(InstallAction::Install, arguments, settings, environment, terminal)
+}
+
+/// Takes the entry out again.
+pub(crate) fn undo(
+    arguments: &InstallArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    change(InstallAction::Uninstall, arguments, settings, environment, terminal)
+}
+
+fn change(
+    action: InstallAction,
+    arguments: &InstallArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let host = find_host(&arguments.host)?;
+    let file = host_file(host, arguments.project, environment)?;
+    if action == InstallAction::Install {
+        refuse_own_file(&file.path, environment)?;
+    }
+    let read = ConfigFile::read(&file.path)?;
+    let shown = escape_control(&file.path.to_string_lossy());
+    let edited = edited(action, arguments, (&file, read.text()), environment);
+    let Some(text) = edited.map_err(|error| error.context(format!("{shown} is not changed")))?
+    else {
+        let name = escape_control(&arguments.name);
+        terminal.tell(&format!("there is no server `{name}` in {shown}; nothing to remove\n"));
+        return Ok(Outcome::Good);
+    };
+    let change = FileChange::new(read, text);
+    let is_new = !change.is_empty();
+    if arguments.dry_run {
+        if settings.format == Format::Text {
+            terminal.print(&change.diff(&[]))?;
+        }
+        terminal.tell(&format!("nothing was written to {shown}\n"));
+    }
+    let backup = if is_new && !arguments.dry_run { change.write()? } else { None };
+    if settings.format != Format::Text {
+        let json = json!({
+            "host": host.id(),
+            "file": file.path,
+            "name": arguments.name,
+            "changed": is_new && !arguments.dry_run,
+            "backup": backup,
+            "diff": change.diff(&[]),
+        });
+        terminal.print(&report::document(&json, settings.format))?;
+    }
+    if !arguments.dry_run {
+        terminal.tell(&outcome(action, host, &shown, is_new));
+        if let Some(backup) = backup {
+            terminal.tell(&format!(
+                "the file as it was is {}\n",
+                escape_control(&backup.to_string_lossy())
+            ));
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+/// The text of the file with the change; `None` if there is nothing to take out.
+fn edited(
+    action: InstallAction,
+    arguments: &InstallArguments,
+    (file, text): (&HostFile, &str),
+    environment: &ProcessEnv,
+) -> Result<Option<String>> {
+    let (key_path, name) = (file.key_path_in(text)?, &arguments.name);
+    match action {
+        InstallAction::Install => {
+            let entry = gateway(arguments, environment)?.entry(file.host, &key_path);
+            Ok(Some(edit::insert(text, file.format, &key_path, name, &entry)?))
+        }
+        InstallAction::Uninstall => Ok(edit::remove(text, file.format, &key_path, name)?),
+    }
+}
+
+fn outcome(action: InstallAction, host: &AiHost, path: &str, is_new: bool) -> String {
+    match (action, is_new) {
+        (_, false) => format!("{path} has this entry already\n"),
+        (InstallAction::Install, true) => format!(
+            "{host} starts Trunkline now, by {path}. Restart {host}, and remove servers from its file that Trunkline \
+             has too.\n"
+        ),
+        (InstallAction::Uninstall, true) => format!("{host} does not start Trunkline any more\n"),
+    }
+}
+
+/// The file of the host to change: the first that exists, or else the first.
+fn host_file(
+    host: &'static AiHost,
+    is_project: bool,
+    environment: &ProcessEnv,
+) -> Result<HostFile> {
+    let files = match is_project {
+        true => host.project_files(environment.working_directory()),
+        false => {
+            let user = user_environment(environment).context("there is no home directory")?;
+            host.user_files(&user)
+        }
+    };
+    let existing = files.iter().find(|file| file.path.is_file());
+    let Some(file) = existing.or_else(|| files.first()) else {
+        let other = if is_project { "without" } else { "with" };
+        bail!("{host} has no such file on this system\n  try it {other} `--project`");
+    };
+    Ok(file.clone())
+}
+
+/// Refuses a file that Trunkline itself would read, and so start itself.
+fn refuse_own_file(path: &Path, environment: &ProcessEnv) -> Result<()> {
+    let places = SearchPath::trunkline(environment.user_directory().as_deref());
+    let folder = environment.working_directory();
+    let is_candidate = places.candidates.iter().any(|it| folder.join(&it.path) == path);
+    let used = config::discover(environment, &places, folder).0;
+    let would_be_used = is_candidate
+        && used.as_deref().is_none_or(|used| used == path || !used.starts_with(folder));
+    if would_be_used || used.as_deref() == Some(path) {
+        let shown = escape_control(&path.to_string_lossy());
+        bail!(
+            "Trunkline would start itself: it reads {shown} too\n  `trunkline import --project --all` copies its \
+             servers to trunkline.json, which is read instead; then install again"
+        );
+    }
+    Ok(())
+}
+
+/// The command that a host starts. Hosts may have another PATH, so that the program is named by its path.
+fn gateway(arguments: &InstallArguments, environment: &ProcessEnv) -> Result<GatewayCommand> {
+    let program = environment.program().context("the path of this program is not known")?;
+    let args: &[&str] = if cfg!(unix) { &["connect"] } else { &["serve", "--stdio"] };
+    Ok(GatewayCommand {
+        name: arguments.name.clone(),
+        command: program.to_string_lossy().into_owned(),
+        args: args.iter().map(|&it| it.to_owned()).collect(),
+    })
+}

@@ -1,0 +1,222 @@
+//! The servers in the files of other hosts on this machine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use trunkline::config::{
+    self, Diagnostic, Environment as _, LoadedConfig, Server, Severity, escape_control,
+    is_valid_secret_name,
+};
+use trunkline_hosts::edit::FileFormat;
+use trunkline_hosts::file::ConfigFile;
+use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HostFile};
+use trunkline_hosts::system::{System, UserEnvironment};
+
+use super::literals::{self, LiteralCredential};
+use crate::environment::ProcessEnv;
+use crate::output::report::plural;
+
+/// The program of an entry that is Trunkline itself.
+const PROGRAM: &str = "trunkline";
+
+/// How a diagnostic speaks of a key without effect, which an import leaves out.
+const KEPT: &str = " is kept and has no effect: ";
+
+/// A server in a file of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundServer {
+    pub(crate) host: &'static AiHost,
+    pub(crate) level: ConfigLevel,
+    pub(crate) file: PathBuf,
+    pub(crate) name: String,
+    pub(crate) transport: &'static str,
+    /// The command line or URL, without secrets.
+    pub(crate) endpoint: String,
+    pub(crate) is_enabled: bool,
+    /// The entry for Trunkline's own file.
+    pub(crate) entry: Value,
+    pub(crate) literals: Vec<LiteralCredential>,
+    /// Keys that have no effect here, and values that mean something else.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FoundServers {
+    pub(crate) servers: Vec<FoundServer>,
+    /// Files and servers that cannot be read, each with the reason.
+    pub(crate) failures: Vec<String>,
+}
+
+/// The user and the system, for the places of files.
+pub(crate) fn user_environment(environment: &ProcessEnv) -> Option<UserEnvironment<'_>> {
+    let home = environment.home_directory()?;
+    let variable = |name: &str| environment.variable(name).and_then(|it| it.into_string().ok());
+    Some(UserEnvironment::new(System::CURRENT, home, variable))
+}
+
+impl FoundServers {
+    /// Reads the files of these hosts, or of all, for the working directory. Starts nothing.
+    pub(crate) fn read(environment: &ProcessEnv, only: &[&'static AiHost]) -> Self {
+        let Some(user) = user_environment(environment) else { return Self::default() };
+        let mut found = Self::default();
+        let files = hosts::existing_files(&user, Some(environment.working_directory()));
+        for file in files.iter().filter(|file| only.is_empty() || only.contains(&file.host)) {
+            found.add_file(file);
+        }
+        found
+    }
+
+    fn add_file(&mut self, file: &HostFile) {
+        let shown = escape_control(&file.path.to_string_lossy());
+        let text = match ConfigFile::read(&file.path) {
+            Ok(read) => read.text().to_owned(),
+            Err(error) => return self.failures.push(error.to_string()),
+        };
+        let keys: Vec<&str> = file.key_path.keys().collect();
+        let section = match file.level {
+            ConfigLevel::UserProject => keys.split_last().map_or(&[][..], |(_, path)| path),
+            ConfigLevel::User | ConfigLevel::Project => &[],
+        };
+        if let [key, project, ..] = section
+            && !config::section_names(&text, key).iter().any(|name| name == project)
+        {
+            return;
+        }
+        // Whole files in other formats have no other keys of ours.
+        let loaded = match file.format {
+            FileFormat::Toml | FileFormat::Yaml if section.is_empty() => {
+                config::parse(&shown, &text)
+            }
+            _ => config::parse_section(&shown, &text, section),
+        };
+        self.add_problems(&shown, &loaded);
+        for server in loaded.config.servers() {
+            match FoundServer::new(file, server, &loaded.diagnostics) {
+                Some(server) => self.servers.push(server),
+                None => {
+                    let name = escape_control(server.name.as_str());
+                    self.failures.push(format!("{shown}: `{name}` is Trunkline itself"));
+                }
+            }
+        }
+    }
+
+    fn add_problems(&mut self, file: &str, loaded: &LoadedConfig) {
+        let mut broken: BTreeMap<String, String> = BTreeMap::new();
+        let mut others = Vec::new();
+        for found in loaded.diagnostics.iter().filter(|it| it.severity == Severity::Error) {
+            let place = found
+                .location
+                .as_ref()
+                .map_or_else(String::new, |it| format!(":{}", it.start().line));
+            let message = format!("{file}{place}: {}", escape_control(&found.message));
+            match &found.server {
+                Some(server) => drop(broken.entry(server.to_string()).or_insert(message)),
+                None => others.push(message),
+            }
+        }
+        let more = others.len().saturating_sub(1);
+        let more = match more {
+            0 => String::new(),
+            _ => format!(", and {more} more: `trunkline check {file}` shows them"),
+        };
+        self.failures.extend(others.into_iter().next().map(|first| first + &more));
+        self.failures.extend(broken.into_values());
+    }
+}
+
+impl FoundServer {
+    /// A server of a file; `None` if it is Trunkline itself, which must not become its own server.
+    fn new(file: &HostFile, server: &Server, diagnostics: &[Diagnostic]) -> Option<Self> {
+        let mut entry = server.to_entry();
+        if is_trunkline(&entry) {
+            return None;
+        }
+        let literals = literals::of_server(server, &entry);
+        let of_server = |it: &&Diagnostic| it.server.as_ref() == Some(&server.name);
+        let mut notes: Vec<String> = diagnostics
+            .iter()
+            .filter(of_server)
+            .filter(|it| it.severity < Severity::Error)
+            .map(|it| escape_control(&it.message).replace(KEPT, " is not carried over: "))
+            .collect();
+        notes.extend(use_secrets_for_inputs(&mut entry));
+        if file.level == ConfigLevel::User && entry.to_string().contains("${workspaceFolder}") {
+            notes.push(
+                "`${workspaceFolder}` is the directory of the file that it is written in"
+                    .to_owned(),
+            );
+        }
+        Some(Self {
+            host: file.host,
+            level: file.level,
+            file: file.path.clone(),
+            name: server.name.to_string(),
+            transport: server.transport_word(),
+            endpoint: escape_control(&server.endpoint()),
+            is_enabled: server.enabled,
+            entry,
+            literals,
+            notes,
+        })
+    }
+}
+
+/// Whether an entry starts this program as a gateway.
+fn is_trunkline(entry: &Value) -> bool {
+    let Some(command) = entry.get("command").and_then(Value::as_str) else { return false };
+    let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
+    program.strip_suffix(".exe").unwrap_or(program) == PROGRAM
+        && !entry.to_string().contains("demo-server")
+}
+
+/// Replaces inputs, which a host asks its user for and keeps as secrets. Returns a note for each.
+fn use_secrets_for_inputs(entry: &mut Value) -> Vec<String> {
+    let mut names = Vec::new();
+    replace_inputs(entry, &mut names);
+    let note = |name: String| {
+        format!(
+            "`${{input:{name}}}` became `${{secret:{name}}}`: `trunkline secret set {name}` stores its value"
+        )
+    };
+    names.into_iter().map(note).collect()
+}
+
+fn replace_inputs(value: &mut Value, names: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let mut rest = text.clone();
+            while let Some((_, after)) = rest.split_once("${input:") {
+                let Some((name, after)) = after.split_once('}') else { break };
+                if is_valid_secret_name(name) {
+                    *text =
+                        text.replace(&format!("${{input:{name}}}"), &format!("${{secret:{name}}}"));
+                    if !names.iter().any(|it| it == name) {
+                        names.push(name.to_owned());
+                    }
+                }
+                rest = after.to_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_inputs(item, names)),
+        Value::Object(members) => members.values_mut().for_each(|it| replace_inputs(it, names)),
+        _ => {}
+    }
+}
+
+/// A line on the servers of other hosts that could be imported; empty if there are none.
+pub(crate) fn import_offer(environment: &ProcessEnv) -> String {
+    let found = FoundServers::read(environment, &[]);
+    let mut hosts: Vec<&str> = found.servers.iter().map(|server| server.host.name()).collect();
+    hosts.dedup();
+    let servers = plural(found.servers.len(), "server");
+    match hosts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "{servers} of {} on this machine can be imported: `trunkline import` shows them and asks.\n",
+            hosts.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,102 @@
+//! Which of the found servers are imported, and under which names.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use trunkline::config::Config;
+
+use super::found::FoundServer;
+
+/// A found server, and what the import does with it.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedServer {
+    pub(crate) found: FoundServer,
+    /// The name in the file; `None` if it is not imported.
+    pub(crate) name: Option<String>,
+    /// The server that is the same, which is why this one is not imported.
+    pub(crate) same_as: Option<String>,
+    /// The other server of this name, which is why this one gets another.
+    pub(crate) differs_from: Option<String>,
+}
+
+/// An import of servers into a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ImportPlan {
+    pub(crate) servers: Vec<PlannedServer>,
+}
+
+impl ImportPlan {
+    /// Plans to add servers to a configuration. Equal ones are added once; one with the name of another gets the name of
+    /// its host as well.
+    pub(crate) fn new(found: Vec<FoundServer>, config: &Config) -> Self {
+        let mut taken: BTreeMap<String, (Value, String)> = BTreeMap::new();
+        for server in config.servers() {
+            let place = format!("`{}` in the file", server.name);
+            taken.insert(server.name.to_string(), (comparable(&server.to_entry()), place));
+        }
+        for name in config.broken() {
+            taken.insert(name.to_string(), (Value::Null, format!("`{name}` in the file")));
+        }
+        let mut servers = Vec::new();
+        for found in found {
+            let entry = comparable(&found.entry);
+            let same = taken.values().find(|(other, _)| *other == entry);
+            let same_as = same.map(|(_, place)| place.clone());
+            if same_as.is_some() {
+                servers.push(PlannedServer { found, name: None, same_as, differs_from: None });
+                continue;
+            }
+            let differs_from = taken.get(&found.name).map(|(_, place)| place.clone());
+            let name = free_name(&found, &taken);
+            let place = format!("`{}` of {}", found.name, found.host);
+            taken.insert(name.clone(), (entry, place));
+            servers.push(PlannedServer { found, name: Some(name), same_as: None, differs_from });
+        }
+        Self { servers }
+    }
+
+    /// The servers to write, with their names.
+    pub(crate) fn added(&self) -> impl Iterator<Item = (&str, &FoundServer)> {
+        self.servers.iter().filter_map(|it| Some((it.name.as_deref()?, &it.found)))
+    }
+
+    pub(crate) fn added_mut(&mut self) -> impl Iterator<Item = (&str, &mut FoundServer)> {
+        self.servers.iter_mut().filter_map(|it| Some((it.name.as_deref()?, &mut it.found)))
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let server = |planned: &PlannedServer| {
+            let found = &planned.found;
+            json!({
+                "host": found.host.id(),
+                "file": found.file,
+                "server": found.name,
+                "transport": found.transport,
+                "endpoint": found.endpoint,
+                "enabled": found.is_enabled,
+                "name": planned.name,
+                "sameAs": planned.same_as,
+                "differsFrom": planned.differs_from,
+                "notes": found.notes,
+                "literalCredentials": found.literals.iter().map(|it| it.name.as_str()).collect::<Value>(),
+            })
+        };
+        self.servers.iter().map(server).collect()
+    }
+}
+
+/// The entry without its switch: a server that is off somewhere is the same server.
+fn comparable(entry: &Value) -> Value {
+    let mut entry = entry.clone();
+    if let Some(members) = entry.as_object_mut() {
+        members.remove("enabled");
+    }
+    entry
+}
+
+fn free_name(found: &FoundServer, taken: &BTreeMap<String, (Value, String)>) -> String {
+    let with_host = format!("{}-{}", found.name, found.host.id());
+    let numbered = (2..).map(|number| format!("{with_host}-{number}"));
+    let mut names = [found.name.clone(), with_host.clone()].into_iter().chain(numbered);
+    names.find(|name| !taken.contains_key(name)).unwrap_or(with_host)
+}
