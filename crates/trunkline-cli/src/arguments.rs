@@ -13,6 +13,7 @@ mod service;
 mod toggle;
 mod trust;
 mod host_files;
+mod shell;
 mod command;
 mod command_options;
 
@@ -44,6 +45,7 @@ pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCo
 pub(crate) use service::{
     ConnectArguments, LogsArguments, RestartArguments, Supervisor, UpArguments,
 };
+pub(crate) use shell::{CompleteLineArguments, CompletionShell, CompletionsArguments};
 pub(crate) use toggle::ToggleArguments;
 pub(crate) use trust::TrustArguments;
 

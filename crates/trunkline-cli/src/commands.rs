@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod schema;
 mod completions;
+mod complete_line;
 mod status;
 mod tools;
 mod tool;
@@ -106,6 +107,9 @@ pub(crate) fn run(
         #[cfg(unix)]
         Command::Connect(arguments) => connect::run(&arguments, settings, environment, terminal),
         Command::Schema => schema::run(terminal),
-        Command::Completions { shell } => completions::run(shell, terminal),
+        Command::Completions(arguments) => completions::run(&arguments, terminal),
+        Command::CompleteLine(arguments) => {
+            complete_line::run(&arguments, settings, environment, terminal)
+        }
     }
 }

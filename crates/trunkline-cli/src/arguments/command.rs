@@ -1,7 +1,6 @@
 //! The commands, each with its arguments. Doc comments are the help text.
 
 use clap::Subcommand;
-use clap_complete::Shell;
 
 use super::call::{
     CallArguments, CompleteArguments, ExplainArguments, ListArguments, PromptArguments,
@@ -14,6 +13,7 @@ use super::secret::SecretCommand;
 use super::serve::{DemoArguments, ServeArguments, TokenCommand};
 #[cfg(unix)]
 use super::service::{ConnectArguments, LogsArguments, RestartArguments, UpArguments};
+use super::shell::{CompleteLineArguments, CompletionsArguments};
 use super::toggle::ToggleArguments;
 use super::trust::TrustArguments;
 use super::{CheckArguments, DemoServerArguments, StatusArguments};
@@ -392,11 +392,11 @@ pub(crate) enum Command {
   trunkline completions bash > ~/.local/share/bash-completion/completions/trunkline
   trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
   trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
-    Completions {
-        /// Shell to print the script for
-        #[arg(value_enum)]
-        shell: Shell,
-    },
+    Completions(CompletionsArguments),
+
+    /// Prints the words that can follow on a command line
+    #[command(hide = true)]
+    CompleteLine(CompleteLineArguments),
 
     /// Runs a demo server
     #[command(hide = true)]

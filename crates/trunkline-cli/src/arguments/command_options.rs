@@ -51,7 +51,8 @@ impl Command {
             | Self::Disable(_)
             | Self::Demo(_)
             | Self::Schema
-            | Self::Completions { .. }
+            | Self::Completions(_)
+            | Self::CompleteLine(_)
             | Self::DemoServer(_) => return None,
         })
     }

@@ -7,6 +7,7 @@ mod check_command;
 mod check_environment;
 mod startup_stderr;
 mod command_timeouts;
+mod completion;
 mod config_command;
 #[cfg(target_os = "linux")]
 mod control;

@@ -138,6 +138,13 @@ impl Config {
         self
     }
 
+    /// Starts servers only when they are used, regardless of configuration.
+    pub(crate) fn start_lazily(&mut self) {
+        for server in self.servers.values_mut() {
+            server.behaviour.connect = StartPolicy::Lazy;
+        }
+    }
+
     /// Sets the mode of scopes that have none of their own, regardless of configuration.
     pub(crate) fn override_mode(&mut self, mode: ToolMode) {
         self.surface.mode = mode;

@@ -42,6 +42,7 @@ pub struct HostBuilder {
     source: ConfigSource,
     agents: Option<BTreeMap<AgentName, Agent>>,
     allows_errors: bool,
+    is_lazy: bool,
     environment: Option<Arc<dyn Environment + Send + Sync>>,
     resolver: Arc<dyn Resolver + Send + Sync>,
     child: ChildOptions,
@@ -128,6 +129,7 @@ impl Host {
             source: ConfigSource::Loaded(Box::new(config::parse("mcp.json", "{}"))),
             agents: None,
             allows_errors: false,
+            is_lazy: false,
             environment: None,
             resolver: Arc::new(EmptyResolver),
             child: ChildOptions::from_environment(std::iter::empty()),
@@ -205,6 +207,11 @@ impl HostBuilder {
     /// ```
     pub fn allow_errors(self) -> Self {
         Self { allows_errors: true, ..self }
+    }
+
+    /// Starts a server only when it is used, also if its `connect` is `eager`: for programs that end soon.
+    pub fn start_lazily(self) -> Self {
+        Self { is_lazy: true, ..self }
     }
 
     /// The Trunkline processes above this one, by the [options of child processes](Self::child_options).
@@ -391,7 +398,10 @@ impl HostBuilder {
 
     /// Reads everything that comes from files and variables.
     fn read(self) -> (HostConfig, HostOptions) {
-        let host = load(self.source, self.agents, self.environment.as_deref());
+        let mut host = load(self.source, self.agents, self.environment.as_deref());
+        if self.is_lazy {
+            host.config.start_lazily();
+        }
         let mut connections = ConnectionOptions::new(self.resolver, self.child, self.http.read());
         if let Some(directory) = self.cache_dir {
             connections = connections.with_cache_dir(directory);
