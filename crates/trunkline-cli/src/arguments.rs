@@ -25,9 +25,9 @@ use clap::{Args, CommandFactory as _, Parser};
 use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use call::{
-    CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ListArguments,
-    PromptArguments, ReadArguments, RunArguments, SearchCommandArguments, TimeoutArguments,
-    TokensArguments, ToolArguments, quoted,
+    CallArguments, CallerArguments, CompleteArguments, ExplainArguments, LanguageArgument,
+    ListArguments, PromptArguments, ReadArguments, RunArguments, SearchCommandArguments,
+    TimeoutArguments, TokensArguments, ToolArguments, TypesArguments, quoted,
 };
 
 pub(crate) use command::Command;

@@ -10,6 +10,7 @@ mod tools;
 mod tool;
 mod search;
 mod tokens;
+mod types;
 mod call;
 mod resources;
 mod read;
@@ -68,6 +69,7 @@ pub(crate) fn run(
         Command::Tool(arguments) => tool::run(&arguments, settings, environment, terminal),
         Command::Search(arguments) => search::run(&arguments, settings, environment, terminal),
         Command::Tokens(arguments) => tokens::run(&arguments, settings, environment, terminal),
+        Command::Types(arguments) => types::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
         Command::Resources(arguments) => {
             resources::run(&arguments, settings, environment, terminal)

@@ -6,6 +6,7 @@ mod settings;
 mod output;
 mod config;
 mod typed;
+mod tool_types;
 mod host_files;
 mod host;
 mod gateway;

@@ -191,6 +191,30 @@ pub(crate) struct TokensArguments {
     pub(crate) who: CallerArguments,
 }
 
+/// Arguments of `types`.
+#[derive(Debug, Args)]
+pub(crate) struct TypesArguments {
+    /// Language of the types
+    #[arg(long = "lang", value_name = "LANGUAGE", value_enum, default_value_t = LanguageArgument::Ts)]
+    pub(crate) language: LanguageArgument,
+
+    /// Only the tools of this server; no other is started
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// A language of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LanguageArgument {
+    /// TypeScript
+    Ts,
+    /// Python, 3.11 and later
+    Py,
+}
+
 /// The time limit of a command, and the directory for files.
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArguments {

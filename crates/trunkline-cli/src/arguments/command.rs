@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::call::{
     CallArguments, CompleteArguments, ExplainArguments, ListArguments, PromptArguments,
-    ReadArguments, SearchCommandArguments, TokensArguments, ToolArguments,
+    ReadArguments, SearchCommandArguments, TokensArguments, ToolArguments, TypesArguments,
 };
 use super::host_files::{AddArguments, ImportArguments, InstallArguments, RemoveArguments};
 use super::login::{LoginArguments, LogoutArguments};
@@ -97,6 +97,15 @@ pub(crate) enum Command {
   trunkline tokens --tools         also per tool
   trunkline tokens --format json   for a program")]
     Tokens(TokensArguments),
+
+    /// Writes types of the tools for programs, in TypeScript or Python
+    ///
+    /// Types of the arguments and of the structured result of each tool that the caller
+    /// sees, under the names that models get.
+    #[command(after_help = "Examples:
+  trunkline types > tools.d.ts
+  trunkline types --lang py --server github > github_tools.py")]
+    Types(TypesArguments),
 
     /// Sends one `tools/call`, and prints the result
     ///

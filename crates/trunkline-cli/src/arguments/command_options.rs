@@ -19,6 +19,7 @@ impl Command {
             Self::Tool(arguments) => &arguments.who.run,
             Self::Search(arguments) => &arguments.who.run,
             Self::Tokens(arguments) => &arguments.who.run,
+            Self::Types(arguments) => &arguments.who.run,
             Self::Call(arguments) => &arguments.who.run,
             Self::Read(arguments) => &arguments.who.run,
             Self::Prompt(arguments) => &arguments.who.run,

@@ -71,6 +71,7 @@ mod memory;
 mod memory_sse_replay;
 #[cfg(target_os = "linux")]
 mod trust;
+mod types_command;
 #[cfg(target_os = "linux")]
 mod hanging_files;
 #[cfg(target_os = "linux")]

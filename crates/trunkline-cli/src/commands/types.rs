@@ -1,0 +1,37 @@
+//! `trunkline types`: writes the types of the tools that a caller sees, for programs that call them.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use trunkline::catalog::ItemKind;
+
+use crate::arguments::TypesArguments;
+use crate::environment::ProcessEnv;
+use crate::host::caller::CallerOptions;
+use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::listed_tools::ListedTools;
+use crate::output::exit::Outcome;
+use crate::output::terminal::Terminal;
+use crate::settings::Settings;
+use crate::tool_types::{TypedTool, render};
+
+pub(crate) fn run(
+    arguments: &TypesArguments,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+    terminal: &mut Terminal,
+) -> Result<Outcome> {
+    let who = CallerOptions::read(&arguments.who, settings, environment)?;
+    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
+        let server = arguments.server.as_deref();
+        let listed = ListedTools::of(&who, server, hosted, terminal).await?;
+        let is_meant = |name: &str| server.is_none_or(|server| server == name);
+        let entries = listed.view.entries(ItemKind::Tool);
+        let entries = entries.filter(|entry| is_meant(entry.server().name.as_str()));
+        let tools: Vec<_> = entries
+            .map(|entry| TypedTool::new(entry.exposed(), &entry.definition().to_value()))
+            .collect();
+        terminal.print(&render(&tools, arguments.language.into()))?;
+        Ok(listed.report(terminal))
+    })
+}
