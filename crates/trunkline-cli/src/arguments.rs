@@ -45,7 +45,9 @@ pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCo
 pub(crate) use service::{
     ConnectArguments, LogsArguments, RestartArguments, Supervisor, UpArguments,
 };
-pub(crate) use shell::{CompleteLineArguments, CompletionShell, CompletionsArguments};
+pub(crate) use shell::{
+    CompleteLineArguments, CompletionShell, CompletionsArguments, ManArguments,
+};
 pub(crate) use toggle::ToggleArguments;
 pub(crate) use trust::TrustArguments;
 

@@ -5,6 +5,7 @@ mod config;
 mod schema;
 mod completions;
 mod complete_line;
+mod man;
 mod status;
 mod tools;
 mod tool;
@@ -110,8 +111,7 @@ pub(crate) fn run(
         Command::Connect(arguments) => connect::run(&arguments, settings, environment, terminal),
         Command::Schema => schema::run(terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),
-        Command::CompleteLine(arguments) => {
-            complete_line::run(&arguments, settings, environment, terminal)
-        }
+        Command::Man(arguments) => man::run(&arguments, settings, environment, terminal),
+        Command::CompleteLine(line) => complete_line::run(&line, settings, environment, terminal),
     }
 }

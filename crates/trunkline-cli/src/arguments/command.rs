@@ -13,7 +13,7 @@ use super::secret::SecretCommand;
 use super::serve::{DemoArguments, ServeArguments, TokenCommand};
 #[cfg(unix)]
 use super::service::{ConnectArguments, LogsArguments, RestartArguments, UpArguments};
-use super::shell::{CompleteLineArguments, CompletionsArguments};
+use super::shell::{CompleteLineArguments, CompletionsArguments, ManArguments};
 use super::toggle::ToggleArguments;
 use super::trust::TrustArguments;
 use super::{CheckArguments, DemoServerArguments, StatusArguments};
@@ -402,6 +402,12 @@ pub(crate) enum Command {
   trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
   trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
     Completions(CompletionsArguments),
+
+    /// Prints the manual page, or writes the pages of all commands
+    #[command(after_help = "Examples:
+  trunkline man | man -l -
+  trunkline man --install")]
+    Man(ManArguments),
 
     /// Prints the words that can follow on a command line
     #[command(hide = true)]

@@ -54,6 +54,7 @@ impl Command {
             | Self::Schema
             | Self::Completions(_)
             | Self::CompleteLine(_)
+            | Self::Man(_)
             | Self::DemoServer(_) => return None,
         })
     }

@@ -1,4 +1,6 @@
-//! Arguments of `completions`, and of the command by which the scripts ask for words.
+//! Arguments of `completions` and `man`, and of the command by which the scripts ask for words.
+
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -18,6 +20,18 @@ pub(crate) enum CompletionShell {
     Fish,
     #[value(name = "powershell")]
     PowerShell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Writes a page for every command to this directory
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// Writes them to the directory of the user, where `man` finds them
+    #[arg(long, conflicts_with = "directory")]
+    pub(crate) install: bool,
 }
 
 /// Arguments of `complete-line`.

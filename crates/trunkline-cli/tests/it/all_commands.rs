@@ -87,6 +87,20 @@ fn two_files_to_check_are_refused() {
 }
 
 #[test]
+fn manual_pages_are_written() {
+    let folder = Folder::new();
+    let run = folder.run(&["man"]);
+    assert!(run.code == 0 && run.output.contains(".TH trunkline 1"), "{run}");
+    let run = folder.run(&["man", "pages"]);
+    assert!(run.code == 0 && run.messages.contains("pages written to"), "{run}");
+    let page = std::fs::read_to_string(folder.project().join("pages/trunkline-call.1")).unwrap();
+    assert!(page.contains("key=@file") && page.contains("\\-\\-no\\-check"), "{page}");
+    assert_eq!(folder.run(&["man", "--install"]).code, 0);
+    let home = folder.project().with_file_name("home");
+    assert!(home.join(".local/share/man/man1/trunkline.1").is_file());
+}
+
+#[test]
 fn completions_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let run = Folder::new().run(&["completions", shell]);

@@ -11,6 +11,7 @@ use crate::config::dialect::Dialect;
 use crate::config::keywords::TransportKeyword;
 use crate::config::model::{Inputs, Remote, RemoteTransport, Stdio, Transport};
 use crate::config::raw::{CommandEntry, OAuthEntry, ServerEntry, TransportEntry};
+use crate::config::redact::{self, RedactionInput};
 use crate::config::source::Span;
 use crate::config::template::Template;
 
@@ -217,8 +218,7 @@ impl TransportReader<'_, '_> {
         if words.next().is_some() && !is_path {
             let message = "the command looks like a whole command line; it is taken as one program";
             let found = self.decoder.warning(Code::CommandLine, span, message);
-            let help = "write the program under `command` and the rest under `args`";
-            self.decoder.push(found.help(help));
+            self.decoder.push(found.help(split_command(program)));
         }
         self.template(program, span)
     }
@@ -391,4 +391,18 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
     let after_scheme = text.get(url.scheme().len()..);
     let is_whole = text.trim() == text && after_scheme.is_some_and(|it| it.starts_with("://"));
     if is_whole { Ok(url) } else { Err(UrlProblem::Invalid) }
+}
+
+/// The advice for a command line under `command`: the entry as it should be, with secrets masked.
+fn split_command(line: &str) -> String {
+    // Quotes and escapes would have to be read as a shell does.
+    if line.contains(['"', '\'', '\\']) {
+        return "write the program under `command` and the rest under `args`".to_owned();
+    }
+    let words: Vec<_> = line.split_whitespace().map(RedactionInput::of_text).collect();
+    let shown = redact::arguments(&words);
+    let (command, args) = shown.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+    let args = serde_json::Value::from(args.to_vec());
+    let command = serde_json::Value::from(command);
+    format!("write it as `\"command\": {command}, \"args\": {args}`")
 }
