@@ -6,7 +6,7 @@ mod plan;
 mod change;
 mod target;
 
-pub(crate) use change::FileChange;
-pub(crate) use found::{FoundServers, import_offer, user_environment};
+pub(crate) use change::{FileChange, file_failure};
+pub(crate) use found::{FoundServer, FoundServers, import_offer, is_trunkline, user_environment};
 pub(crate) use plan::{ImportPlan, PlannedServer};
 pub(crate) use target::{TargetChoice, TargetFile};

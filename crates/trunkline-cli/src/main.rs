@@ -34,6 +34,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return terminal::usage(&error),
     };
+    if environment.arguments().next_back().is_some_and(|last| last == "--") {
+        return terminal::usage(&Arguments::usage_error(
+            "`--` needs the program of a server after it",
+        ));
+    }
     if let Err(error) = arguments.check() {
         return terminal::usage(&error);
     }
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
     config::secrets::install(&settings, &environment);
     let mut terminal = Terminal::new(&settings);
     let result = commands::run(arguments.command, &settings, &environment, &mut terminal);
+    let shown = terminal.show_paged();
+    let result = result.and_then(|outcome| shown.map(|()| outcome).map_err(Into::into));
     let code = exit::code(result, settings.format, &mut terminal);
     drop(file_log);
     code

@@ -80,9 +80,10 @@ impl Settings {
         file.map(|file| format!(" --config {file}")).unwrap_or_default()
     }
 
-    /// The server on the command line as it was written, after a space.
-    pub(crate) fn written_server(&self) -> String {
-        self.server.as_ref().map(|server| server.written(quoted)).unwrap_or_default()
+    /// The server on the command line as it is written before and after the words of a command, without secrets.
+    pub(crate) fn written_server(&self) -> (String, String) {
+        let server = self.server.as_ref();
+        server.map(|it| (it.written_before(), it.written_after())).unwrap_or_default()
     }
 
     /// The command that logs in to a server, before its name.

@@ -91,6 +91,8 @@ impl ConfigFile {
             (Some(content), Some(old)) => Some(self.back_up(content, old)?),
             _ => None,
         };
+        // Other processes of this program wait, and then see that the file has changed.
+        let _lock = lock_directory(parent);
         let temporary = TemporaryFile::create(&self.target, text, old.as_ref())?;
         // As late as possible: a host may write its file at any time.
         self.require_unchanged()?;
@@ -243,9 +245,9 @@ fn write_new(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()>
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if like.is_some() {
+    {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // Only for the owner until it has the mode of the other file: the text can have secrets.
+        // Only for the owner, unless the other file has another mode: the text can have secrets.
         options.mode(0o600);
     }
     let mut file = options.open(path)?;
@@ -280,6 +282,18 @@ fn copy_access(file: &File, like: &Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn copy_access(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(like.permissions())
+}
+
+/// Holds the lock of a directory, if its file system has locks. It ends with the file.
+#[cfg(unix)]
+fn lock_directory(path: &Path) -> Option<File> {
+    let directory = File::open(path).ok()?;
+    directory.lock().is_ok().then_some(directory)
+}
+
+#[cfg(not(unix))]
+fn lock_directory(_: &Path) -> Option<File> {
+    None
 }
 
 /// Makes a rename durable.

@@ -99,7 +99,7 @@ pub use model::{
     Transport, Trust, UnknownKey, UriStyle,
 };
 pub use oauth::{IdentityProvider, OAuthGrant, OAuthMode, OAuthSettings, ResolvedOAuth};
-pub use redact::{escape_control, is_hidden};
+pub use redact::{escape_control, is_credential, is_hidden};
 pub(crate) use redact::{is_harmless_variable, is_like_credential};
 pub use render::ColorStyle;
 pub(crate) use resolve::unknown_provider;

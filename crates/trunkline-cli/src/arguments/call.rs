@@ -231,7 +231,7 @@ pub(crate) struct TimeoutArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
     /// Name of the tool, as listed by `trunkline tools`, or without its prefix; the server or its URL may come first
-    #[arg(required = true, value_name = "[SERVER|URL] TOOL")]
+    #[arg(required = true, value_name = "[SERVER|URL] TOOL", allow_negative_numbers = true)]
     pub(crate) words: Vec<String>,
 
     /// Argument of the tool, as key=value; may be repeated

@@ -61,14 +61,26 @@ impl CommandLineServer {
         json!({ "mcpServers": { self.name(): entry } })
     }
 
-    /// The words as they were typed, after a space.
-    pub(crate) fn written(&self, quoted: impl Fn(&str) -> String) -> String {
+    /// The server as it is written before the other words, after a space: its URL, with secrets masked.
+    pub(crate) fn written_before(&self) -> String {
         match self {
-            Self::Program(words) => {
-                format!(" -- {}", words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "))
-            }
-            Self::Url(url) => format!(" {}", quoted(url)),
+            Self::Program(_) => String::new(),
+            Self::Url(_) => format!(" {}", self.masked()),
         }
+    }
+
+    /// The server as it is written after all other words: its command line, with secrets masked.
+    pub(crate) fn written_after(&self) -> String {
+        match self {
+            Self::Program(_) => format!(" -- {}", self.masked()),
+            Self::Url(_) => String::new(),
+        }
+    }
+
+    fn masked(&self) -> String {
+        let loaded = trunkline::config::parse("the command line", self.to_config().to_string());
+        let server = loaded.config.servers().next();
+        server.map_or_else(|| "…".to_owned(), trunkline::config::Server::endpoint)
     }
 
     /// A short name for messages.

@@ -52,6 +52,10 @@ pub(crate) struct InstallArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Replaces or removes an entry of that name that is not Trunkline
+    #[arg(long)]
+    pub(crate) force: bool,
+
     /// Name of the entry
     #[arg(long, value_name = "NAME", default_value = "trunkline")]
     pub(crate) name: String,

@@ -52,7 +52,7 @@ pub(crate) fn run(
     }
     target.insert(name.as_str(), &entry)?;
     let done = format!("server `{}` added to", escape_control(name.as_str()));
-    finish(&target.change(), arguments.dry_run, &done, settings, terminal)
+    finish(&target.change(), arguments.dry_run, &done, (settings, environment), terminal)
 }
 
 pub(crate) fn remove(
@@ -74,7 +74,7 @@ pub(crate) fn remove(
         return Err(Failure::new(FailureKind::Unknown, message).with_hint(hint).into());
     }
     let done = format!("server `{shown}` removed from");
-    finish(&target.change(), arguments.dry_run, &done, settings, terminal)
+    finish(&target.change(), arguments.dry_run, &done, (settings, environment), terminal)
 }
 
 pub(crate) fn init(
@@ -88,7 +88,13 @@ pub(crate) fn init(
         bail!("{path} exists already\n  `trunkline add NAME -- COMMAND…` adds a server to it");
     }
     let change = target.with_text(TEMPLATE).change();
-    let outcome = finish(&change, false, "an empty configuration written to", settings, terminal)?;
+    let outcome = finish(
+        &change,
+        false,
+        "an empty configuration written to",
+        (settings, environment),
+        terminal,
+    )?;
     terminal.tell("`trunkline add NAME -- COMMAND…` adds a server, `trunkline import --project` those of other hosts\n");
     Ok(outcome)
 }
@@ -98,7 +104,7 @@ fn finish(
     change: &FileChange,
     is_dry: bool,
     done: &str,
-    settings: &Settings,
+    (settings, environment): (&Settings, &ProcessEnv),
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let path = escape_control(&change.path().to_string_lossy());
@@ -109,11 +115,18 @@ fn finish(
         return Ok(Outcome::Good);
     }
     if is_dry {
-        terminal.print(&change.diff(&[]))?;
+        terminal.print(&change.diff())?;
         terminal.tell(&format!("nothing was written to {path}\n"));
         return Ok(Outcome::Good);
     }
     terminal.tell(&format!("{done} {path}\n"));
+    if let Some(backup) = backup {
+        let backup = escape_control(&backup.to_string_lossy());
+        terminal.tell(&format!("the file as it was is {backup}\n"));
+    }
+    if change.path().starts_with(environment.working_directory()) {
+        terminal.tell("`trunkline trust` lets its servers run where the file is found\n");
+    }
     Ok(Outcome::Good)
 }
 
@@ -150,15 +163,19 @@ fn entry(arguments: &AddArguments) -> Result<Value> {
     let pairs = [("env", &arguments.variables, "="), ("headers", &arguments.headers, ":")];
     for (key, words, sign) in pairs {
         let mut members = Map::new();
-        for word in words {
+        for (at, word) in words.iter().enumerate() {
+            // The word may be a secret without its name.
+            let option = if key == "env" { "--env" } else { "--header" };
             let Some((name, value)) = word.split_once(sign) else {
-                let shown = escape_control(word);
-                return Err(usage(format!(
-                    "`{shown}` has no `{sign}` between its name and its value"
-                ))
-                .into());
+                let message =
+                    format!("`{option}` number {} has no `{sign}` after its name", at + 1);
+                return Err(usage(message).into());
             };
-            members.insert(name.trim().to_owned(), value.trim_start().into());
+            let value = if key == "env" { value } else { value.trim_start() };
+            if members.insert(name.trim().to_owned(), value.into()).is_some() {
+                let shown = escape_control(name.trim());
+                return Err(usage(format!("`{option} {shown}…` is given twice")).into());
+            }
         }
         if !members.is_empty() {
             entry.insert(key.to_owned(), members.into());

@@ -49,6 +49,9 @@ pub(crate) fn run(
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
+        if document.is_some() && rest.iter().any(|word| word != STDIN) {
+            return Err(two_kinds().into());
+        }
         let name = &*typed.exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
@@ -104,15 +107,19 @@ fn document(
     let has_pairs =
         !arguments.arguments.is_empty() || words.iter().skip(1).any(|it| it.contains('='));
     if has_pairs && (is_stdin || arguments.json.is_some()) || is_stdin && arguments.json.is_some() {
-        let message =
-            "give the arguments one by one, with `--json`, or on standard input: not two of these";
-        return Err(Failure::new(FailureKind::Usage, message.to_owned()).into());
+        return Err(two_kinds().into());
     }
     match &arguments.json {
         Some(text) => object(text, "`--json`").map(Some),
         None if is_stdin => object(&terminal.read_input()?, "standard input").map(Some),
         None => Ok(None),
     }
+}
+
+fn two_kinds() -> Failure {
+    let message =
+        "give the arguments one by one, with `--json`, or on standard input: not two of these";
+    Failure::new(FailureKind::Usage, message.to_owned())
 }
 
 fn schema_of(view: &View, name: &str) -> ToolSchema {

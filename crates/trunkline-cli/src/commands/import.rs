@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{Secret, closest_match, escape_control, is_valid_secret_name};
+use trunkline::config::{self, Secret, closest_match, escape_control, is_valid_secret_name};
 use trunkline::secrets::SecretKey;
 use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HOSTS};
 
 use crate::arguments::{Format, ImportArguments};
 use crate::config::secrets::chosen_store;
 use crate::environment::ProcessEnv;
-use crate::host_files::{FoundServers, ImportPlan, PlannedServer, TargetChoice, TargetFile};
+use crate::host_files::{
+    FoundServer, FoundServers, ImportPlan, PlannedServer, TargetChoice, TargetFile,
+};
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -36,18 +38,15 @@ pub(crate) fn run(
         false => TargetChoice::User,
     };
     let mut target = TargetFile::read(choice, settings, environment)?;
-    // Servers of a directory are not for all others, and may have been written by anyone.
-    let is_meant = |level| (level != ConfigLevel::User) == arguments.target.project;
-    let (meant, others): (Vec<_>, Vec<_>) =
-        found.servers.into_iter().partition(|server| is_meant(server.level));
+    let SelectedServers { meant, others, failures } = select(found, arguments.target.project);
     let mut plan = ImportPlan::new(meant, &target.loaded.config);
-    let failures: Vec<_> = found.failures.iter().map(|it| format!("warning: {it}\n")).collect();
+    let warnings: Vec<_> = failures.iter().map(|it| format!("warning: {it}\n")).collect();
     let count = plan.added().count();
     if settings.format == Format::Text {
         terminal.print(&table(&plan))?;
-        terminal.say(&failures.concat());
+        terminal.say(&warnings.concat());
         terminal.say(&notes(&plan));
-        terminal.tell(&elsewhere(others.len(), arguments.target.project));
+        terminal.tell(&elsewhere(others, arguments.target.project));
     }
     let is_wanted = count > 0 && !arguments.dry_run && wants(arguments, count, &target, terminal)?;
     let should_move = arguments.move_secrets || is_wanted && offers_to_move(&plan, terminal)?;
@@ -58,22 +57,58 @@ pub(crate) fn run(
     for (name, server) in plan.added() {
         target.insert(name, &server.entry)?;
     }
+    for secret in &moved {
+        secret.store(settings, environment)?;
+    }
+    let moved: Vec<_> = moved.into_iter().map(|secret| secret.name).collect();
     let path = escape_control(&target.path().to_string_lossy());
     let change = target.change();
-    let secrets: Vec<&str> =
-        plan.added().flat_map(|(_, it)| &it.literals).map(|it| it.value.as_str()).collect();
     let backup = if is_wanted { change.write()? } else { None };
+    // A host that was asked for, and whose file cannot be read, is a failure.
+    let is_incomplete = !arguments.hosts.is_empty() && !failures.is_empty();
+    let outcome = if is_incomplete { Outcome::Bad } else { Outcome::Good };
     let written = WrittenImport { path, is_written: is_wanted, moved, backup };
     if settings.format != Format::Text {
-        let json = written.to_json(&plan, &found.failures);
+        let json = written.to_json(&plan, &failures);
         terminal.print(&report::document(&json, settings.format))?;
-        return Ok(Outcome::Good);
+        return Ok(outcome);
     }
     if arguments.dry_run && count > 0 {
-        terminal.print(&change.diff(&secrets))?;
+        terminal.print(&change.diff())?;
     }
     terminal.tell(&written.as_text(count, arguments));
-    Ok(Outcome::Good)
+    Ok(outcome)
+}
+
+/// The servers that were found, by what can be done with them.
+struct SelectedServers {
+    meant: Vec<FoundServer>,
+    /// The number of servers of the other level.
+    others: usize,
+    failures: Vec<String>,
+}
+
+/// Selects the servers of the user, or of the directory. Those of a directory are not for all others, and may have
+/// been written by anyone.
+fn select(found: FoundServers, is_project: bool) -> SelectedServers {
+    let is_meant = |level| (level != ConfigLevel::User) == is_project;
+    let (meant, others): (Vec<_>, Vec<_>) =
+        found.servers.into_iter().partition(|server| is_meant(server.level));
+    let (meant, unusable): (Vec<_>, Vec<_>) =
+        meant.into_iter().partition(|it| problem(it).is_none());
+    let unusable = unusable.iter().filter_map(problem);
+    let failures = found.failures.into_iter().chain(unusable).collect();
+    SelectedServers { meant, others: others.len(), failures }
+}
+
+/// Why an entry could not be used in our file, if so.
+fn problem(server: &FoundServer) -> Option<String> {
+    let config = json!({ "mcpServers": { server.name.as_str(): server.entry } });
+    let checked = config::parse("the entry", config.to_string());
+    let error = checked.diagnostics.iter().find(|it| it.is_error(false))?;
+    let (file, name) =
+        (escape_control(&server.file.to_string_lossy()), escape_control(&server.name));
+    Some(format!("{file}: `{name}` cannot be imported: {}", escape_control(&error.message)))
 }
 
 /// The result of an import.
@@ -156,27 +191,51 @@ fn offers_to_move(plan: &ImportPlan, terminal: &Terminal) -> Result<bool> {
     Ok(terminal.ask(&question)?)
 }
 
-/// Stores literal credentials, and refers to them instead. Returns their names.
+/// A credential for the store for secrets.
+struct MovedSecret {
+    name: String,
+    value: String,
+}
+
+impl MovedSecret {
+    fn store(&self, settings: &Settings, environment: &ProcessEnv) -> Result<()> {
+        let store = &chosen_store(settings, environment)?.store;
+        let key = SecretKey::user(self.name.as_str());
+        let lock = store.lock(&key).map_err(Failure::from)?;
+        store.set(&key, &Secret::new(self.value.as_str())).map_err(Failure::from)?;
+        drop(lock);
+        Ok(())
+    }
+}
+
+/// Replaces literal credentials by references to secrets that are to be stored. No stored secret is replaced by another.
 fn move_secrets(
     plan: &mut ImportPlan,
     settings: &Settings,
     environment: &ProcessEnv,
-) -> Result<Vec<String>> {
-    let mut moved = Vec::new();
-    let chosen = chosen_store(settings, environment)?;
+) -> Result<Vec<MovedSecret>> {
+    let mut moved: Vec<MovedSecret> = Vec::new();
+    let store = Arc::clone(&chosen_store(settings, environment)?.store);
     for (name, server) in plan.added_mut() {
         for literal in &server.literals {
-            let secret = secret_name(name, &literal.name);
-            let key = SecretKey::user(secret.as_str());
-            let lock = chosen.store.lock(&key).map_err(Failure::from)?;
-            chosen.store.set(&key, &Secret::new(literal.value.as_str())).map_err(Failure::from)?;
-            drop(lock);
+            let wanted = secret_name(name, &literal.name);
+            let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+            let mut names = std::iter::once(wanted.clone()).chain(numbered);
+            let secret = loop {
+                let Some(secret) = names.next() else { break wanted.clone() };
+                let is_planned =
+                    moved.iter().any(|it| it.name == secret && it.value != literal.value);
+                let stored = store.get(&SecretKey::user(secret.as_str())).map_err(Failure::from)?;
+                if !is_planned && stored.is_none_or(|it| it.expose() == literal.value) {
+                    break secret;
+                }
+            };
             let place =
                 server.entry.get_mut(literal.group).and_then(|it| it.get_mut(&literal.name));
             if let Some(place) = place {
                 *place = Value::from(format!("${{secret:{secret}}}"));
             }
-            moved.push(secret);
+            moved.push(MovedSecret { name: secret, value: literal.value.clone() });
         }
     }
     Ok(moved)
@@ -184,11 +243,9 @@ fn move_secrets(
 
 /// The name of a secret of a server: `github.GITHUB_TOKEN`.
 fn secret_name(server: &str, name: &str) -> String {
-    let plain = |it: char| if it.is_ascii_alphanumeric() || "_-".contains(it) { it } else { '_' };
-    let name: String = format!("{server}.{name}")
-        .chars()
-        .map(|it| if it == '.' { it } else { plain(it) })
-        .collect();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "_-.".contains(it);
+    let name = format!("{server}.{name}");
+    let name: String = name.chars().map(|it| if is_plain(it) { it } else { '_' }).collect();
     match is_valid_secret_name(&name) {
         true => name,
         false => "imported".to_owned(),

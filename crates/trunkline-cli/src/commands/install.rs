@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use trunkline::config::{self, SearchPath, escape_control};
-use trunkline_hosts::edit;
+use trunkline::name::ServerName;
+use trunkline_hosts::edit::{self, FileFormat};
 use trunkline_hosts::entry::GatewayCommand;
 use trunkline_hosts::file::ConfigFile;
 use trunkline_hosts::hosts::{AiHost, HostFile};
@@ -14,8 +15,8 @@ use trunkline_hosts::hosts::{AiHost, HostFile};
 use super::import::find_host;
 use crate::arguments::{Format, InstallArguments};
 use crate::environment::ProcessEnv;
-use crate::host_files::{FileChange, user_environment};
-use crate::output::exit::Outcome;
+use crate::host_files::{FileChange, file_failure, is_trunkline, user_environment};
+use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -54,11 +55,15 @@ fn change(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let host = find_host(&arguments.host)?;
-    let file = host_file(host, arguments.project, environment)?;
+    if let Err(reason) = ServerName::new(&arguments.name) {
+        let message = format!("the entry cannot be called that: {reason}");
+        return Err(Failure::new(FailureKind::Usage, message).into());
+    }
+    let file = host_file(action, host, arguments, environment)?;
     if action == InstallAction::Install {
         refuse_own_file(&file.path, environment)?;
     }
-    let read = ConfigFile::read(&file.path)?;
+    let read = ConfigFile::read(&file.path).map_err(|error| file_failure(&error))?;
     let shown = escape_control(&file.path.to_string_lossy());
     let edited = edited(action, arguments, (&file, read.text()), environment);
     let Some(text) = edited.map_err(|error| error.context(format!("{shown} is not changed")))?
@@ -67,11 +72,11 @@ fn change(
         terminal.tell(&format!("there is no server `{name}` in {shown}; nothing to remove\n"));
         return Ok(Outcome::Good);
     };
-    let change = FileChange::new(read, text);
+    let change = FileChange::new(read, file.format, text);
     let is_new = !change.is_empty();
     if arguments.dry_run {
         if settings.format == Format::Text {
-            terminal.print(&change.diff(&[]))?;
+            terminal.print(&change.diff())?;
         }
         terminal.tell(&format!("nothing was written to {shown}\n"));
     }
@@ -83,7 +88,7 @@ fn change(
             "name": arguments.name,
             "changed": is_new && !arguments.dry_run,
             "backup": backup,
-            "diff": change.diff(&[]),
+            "diff": change.diff(),
         });
         terminal.print(&report::document(&json, settings.format))?;
     }
@@ -107,6 +112,15 @@ fn edited(
     environment: &ProcessEnv,
 ) -> Result<Option<String>> {
     let (key_path, name) = (file.key_path_in(text)?, &arguments.name);
+    if edit::contains(text, file.format, &key_path, name)?
+        && !arguments.force
+        && !is_own_entry(file, text, name)
+    {
+        let shown = escape_control(name);
+        bail!(
+            "its server `{shown}` is not Trunkline\n  `--force` replaces or removes it, `--name` uses another name"
+        );
+    }
     match action {
         InstallAction::Install => {
             let entry = gateway(arguments, environment)?.entry(file.host, &key_path);
@@ -114,6 +128,15 @@ fn edited(
         }
         InstallAction::Uninstall => Ok(edit::remove(text, file.format, &key_path, name)?),
     }
+}
+
+/// Whether the entry of that name starts Trunkline.
+fn is_own_entry(file: &HostFile, text: &str, name: &str) -> bool {
+    let loaded = match file.format {
+        FileFormat::Json => config::parse_section("the file", text, &[]),
+        FileFormat::Toml | FileFormat::Yaml => config::parse("the file", text),
+    };
+    loaded.config.server(name).is_some_and(|server| is_trunkline(&server.to_entry()))
 }
 
 fn outcome(action: InstallAction, host: &AiHost, path: &str, is_new: bool) -> String {
@@ -127,22 +150,29 @@ fn outcome(action: InstallAction, host: &AiHost, path: &str, is_new: bool) -> St
     }
 }
 
-/// The file of the host to change: the first that exists, or else the first.
+/// The file of the host to change: the one that has the entry, else the first that exists, else the first.
 fn host_file(
+    action: InstallAction,
     host: &'static AiHost,
-    is_project: bool,
+    arguments: &InstallArguments,
     environment: &ProcessEnv,
 ) -> Result<HostFile> {
-    let files = match is_project {
+    let files = match arguments.project {
         true => host.project_files(environment.working_directory()),
         false => {
             let user = user_environment(environment).context("there is no home directory")?;
             host.user_files(&user)
         }
     };
-    let existing = files.iter().find(|file| file.path.is_file());
-    let Some(file) = existing.or_else(|| files.first()) else {
-        let other = if is_project { "without" } else { "with" };
+    let has_entry = |file: &&HostFile| {
+        let text =
+            ConfigFile::read(&file.path).map(|read| read.text().to_owned()).unwrap_or_default();
+        is_own_entry(file, &text, &arguments.name)
+    };
+    let with_entry = files.iter().find(has_entry).filter(|_| action == InstallAction::Uninstall);
+    let existing = files.iter().find(|file| file.path.exists());
+    let Some(file) = with_entry.or(existing).or_else(|| files.first()) else {
+        let other = if arguments.project { "without" } else { "with" };
         bail!("{host} has no such file on this system\n  try it {other} `--project`");
     };
     Ok(file.clone())
@@ -160,7 +190,8 @@ fn refuse_own_file(path: &Path, environment: &ProcessEnv) -> Result<()> {
         let shown = escape_control(&path.to_string_lossy());
         bail!(
             "Trunkline would start itself: it reads {shown} too\n  `trunkline import --project --all` copies its \
-             servers to trunkline.json, which is read instead; then install again"
+             servers to trunkline.json, or `trunkline init` creates an empty one, which is read instead; then install \
+             again"
         );
     }
     Ok(())

@@ -43,9 +43,9 @@ pub(crate) fn run(
             Format::Json => terminal.print(&report::indented(&definition))?,
             Format::Raw => terminal.print(&format!("{definition}\n"))?,
             Format::Text => {
-                let options = settings.written_config();
-                let server = settings.written_server();
-                let text = tool_text::render(entry, terminal.layout(), (&options, &server));
+                let (before, after) = settings.written_server();
+                let options = settings.written_config() + &before;
+                let text = tool_text::render(entry, terminal.layout(), (&options, &after));
                 terminal.page(&text)?;
             }
         }

@@ -33,11 +33,7 @@ impl<'a> CallerOptions<'a> {
             Some(path) => read(path, environment)?,
             None => ConversationToggles::default(),
         };
-        Ok(Self {
-            arguments,
-            toggle_file,
-            config: settings.written_config() + &settings.written_server(),
-        })
+        Ok(Self { arguments, toggle_file, config: written(settings) })
     }
 
     /// The toggles of the file, without those of the command line.
@@ -59,6 +55,12 @@ impl<'a> CallerOptions<'a> {
     pub(crate) fn as_flags(&self) -> String {
         self.arguments.written() + &self.config
     }
+}
+
+/// The options that name the configuration or the server, after a space.
+fn written(settings: &Settings) -> String {
+    let (before, after) = settings.written_server();
+    settings.written_config() + &before + &after
 }
 
 fn read(path: &Path, environment: &ProcessEnv) -> Result<ConversationToggles> {

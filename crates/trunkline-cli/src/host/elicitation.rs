@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use trunkline::config::escape_control;
 use trunkline::connection::ServerRequest;
+use trunkline::content::validate_arguments;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
 use url::Url;
@@ -78,7 +79,9 @@ async fn ask(
     terminal: &Terminal,
 ) -> std::io::Result<Value> {
     let text = |key: &str| params.get(key).and_then(Value::as_str).map(escape_control);
-    terminal.say(&format!("\nServer {server} asks: {}\n", text("message").unwrap_or_default()));
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let message: Vec<_> = message.lines().map(escape_control).collect();
+    terminal.say(&format!("\nServer {server} asks: {}\n", message.join("\n  ")));
     if let Some(url) = text("url") {
         terminal.say(&format!("  open this page in your browser: {url}\n"));
         let is_done = terminal.ask_async("Have you done so?").await?;
@@ -144,11 +147,13 @@ async fn field(
             return Ok(default.cloned());
         }
         let value = schema.typed(name, line).to_value();
-        let is_choice = choices.is_empty() || choices.contains(&value);
-        if is_choice && schema.accepts(name, &value) {
-            return Ok(Some(value));
+        let properties = json!({ "type": "object", "properties": { name: argument } });
+        let given = Raw::from_value(&json!({ name: value }));
+        match validate_arguments(&Raw::from_value(&properties), &given) {
+            Ok(()) if choices.is_empty() || choices.contains(&value) => return Ok(Some(value)),
+            Ok(()) => terminal.say("  this is none of the choices\n"),
+            Err(problem) => terminal.say(&format!("  {}\n", escape_control(&problem.to_string()))),
         }
-        terminal.say("  this does not fit\n");
     }
     Ok(None)
 }

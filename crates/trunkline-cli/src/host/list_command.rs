@@ -37,9 +37,9 @@ pub(crate) fn run(
         // Reports an unknown agent before anything is started.
         let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
-        let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
-        let mut unknown_lists = asked.clone();
-        unknown_lists.retain(|server| !remembered.contains(server));
+        let remembered = remembered(arguments, settings, hosted, (&asked, kinds));
+        let is_unknown = |server: &&ServerName| !remembered.contains(server);
+        let unknown_lists: Vec<_> = asked.iter().filter(is_unknown).cloned().collect();
         let unavailable = hosted.refresh(&unknown_lists, kinds, terminal).await;
         let view = hosted.view(&who)?;
         let describe = hosted.host.description_style();
@@ -48,9 +48,8 @@ pub(crate) fn run(
             ListCommand { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
         let is_whole = arguments.server().is_none() && kinds.contains(&ItemKind::Tool);
         let unknown = if is_whole { view.unmatched_names() } else { Vec::new() };
-        let failures: Vec<_> = unavailable.iter().map(Failure::unavailable).collect();
-        let failures: Vec<_> =
-            failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
+        let failures = unavailable.iter().map(Failure::unavailable);
+        let failures: Vec<_> = failures.chain(unknown.iter().filter_map(no_tool)).collect();
         warn_of_ownerless(&unknown, settings, terminal);
         warn_of_lists(is_whole, hosted, settings, terminal).await;
         let held = hosted.all_held();
@@ -92,6 +91,19 @@ fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result
         Some(name) => Ok(vec![hosted.find(name)?]),
         None if arguments.all => Ok(hosted.all()),
         None => Ok(hosted.holders(view)),
+    }
+}
+
+/// The servers whose lists of the last run are used. One on the command line may be under development.
+fn remembered(
+    arguments: &ListArguments,
+    settings: &Settings,
+    hosted: &CommandHost,
+    (asked, kinds): (&[ServerName], &[ItemKind]),
+) -> Vec<ServerName> {
+    match arguments.refresh || settings.server.is_some() {
+        true => Vec::new(),
+        false => hosted.cached(asked, kinds),
     }
 }
 

@@ -158,9 +158,10 @@ impl CallRunner<'_> {
             return failure;
         }
         let tool = quoted(self.checked_tool.unwrap_or_default());
-        let (config, server) = (self.settings.written_config(), self.settings.written_server());
+        let (config, (before, after)) =
+            (self.settings.written_config(), self.settings.written_server());
         failure.with_hint(format!(
-            "`trunkline tool{config} {tool}{server}` shows its arguments; `--no-check` sends them anyway"
+            "`trunkline tool{config}{before} {tool}{after}` shows its arguments; `--no-check` sends them anyway"
         ))
     }
 

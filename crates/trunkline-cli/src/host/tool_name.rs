@@ -52,6 +52,9 @@ impl<'a> TypedName<'a> {
             Some(server) => self.of_server(&hosted.find(server)?, hosted, who, terminal).await,
             None if view.route(self.kind, self.name).is_ok() => Ok(self.name.to_owned()),
             None if !owners(hosted, self.name).is_empty() => Ok(self.name.to_owned()),
+            None if hosted.loaded.config.server(self.name).is_some() => {
+                Err(self.is_server().into())
+            }
             None => self.without_prefix(view, hosted, who, terminal).await,
         }
     }
@@ -128,7 +131,7 @@ impl<'a> TypedName<'a> {
             }
         }
         match found.as_slice() {
-            [] => Ok(self.name.to_owned()),
+            [] => Ok(self.hidden(hosted, who)?.unwrap_or_else(|| self.name.to_owned())),
             [one] => Ok(one.clone()),
             several => {
                 let (kind, name) = (self.kind.as_str(), escape_control(self.name));
@@ -142,6 +145,24 @@ impl<'a> TypedName<'a> {
                     .into())
             }
         }
+    }
+
+    /// The exposed name of a hidden item that its server calls like this: the search for it says which rule hides it.
+    fn hidden(&self, hosted: &CommandHost, who: &CallerOptions<'_>) -> Result<Option<String>> {
+        let view = hosted.view(who)?;
+        let mut hidden = view.hidden(self.kind).filter(|(it, _)| it.name() == self.name);
+        Ok(hidden.next().map(|(entry, _)| entry.exposed().to_owned()))
+    }
+
+    /// The error for a server in the place of an item.
+    fn is_server(&self) -> Failure {
+        let (kind, list, name) =
+            (self.kind.as_str(), self.kind.list_key(), escape_control(self.name));
+        let failure =
+            Failure::new(FailureKind::Unknown, format!("`{name}` is a server, and not a {kind}"));
+        failure.with_hint(format!(
+            "`trunkline {list} {name}` lists its {list}; its own name for one follows"
+        ))
     }
 
     /// The exposed names of visible items with this name at their servers.

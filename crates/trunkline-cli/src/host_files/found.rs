@@ -134,7 +134,7 @@ impl FoundServer {
         if is_trunkline(&entry) {
             return None;
         }
-        let literals = literals::of_server(server, &entry);
+        let literals = literals::of_server(&entry);
         let of_server = |it: &&Diagnostic| it.server.as_ref() == Some(&server.name);
         let mut notes: Vec<String> = diagnostics
             .iter()
@@ -143,6 +143,12 @@ impl FoundServer {
             .map(|it| escape_control(&it.message).replace(KEPT, " is not carried over: "))
             .collect();
         notes.extend(use_secrets_for_inputs(&mut entry));
+        for key in literals::elsewhere(server) {
+            notes.push(format!(
+                "`{key}` has a credential in plain text; store it with `trunkline secret set NAME`, and write \
+                 `${{secret:NAME}}` instead"
+            ));
+        }
         if file.level == ConfigLevel::User && entry.to_string().contains("${workspaceFolder}") {
             notes.push(
                 "`${workspaceFolder}` is the directory of the file that it is written in"
@@ -164,12 +170,15 @@ impl FoundServer {
     }
 }
 
-/// Whether an entry starts this program as a gateway.
-fn is_trunkline(entry: &Value) -> bool {
+/// Whether an entry starts this program as a gateway, under any name of its file.
+pub(crate) fn is_trunkline(entry: &Value) -> bool {
     let Some(command) = entry.get("command").and_then(Value::as_str) else { return false };
     let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
-    program.strip_suffix(".exe").unwrap_or(program) == PROGRAM
-        && !entry.to_string().contains("demo-server")
+    let words = entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    let is_gateway =
+        words.contains(&"connect") || words.contains(&"serve") && words.contains(&"--stdio");
+    program.starts_with(PROGRAM) && is_gateway
 }
 
 /// Replaces inputs, which a host asks its user for and keeps as secrets. Returns a note for each.

@@ -1,10 +1,7 @@
-//! Literal credentials in the entry of a server: found by comparing it with its masked form.
+//! Credentials in entries: which ones are written in plain text, and entries with all of them masked.
 
-use serde_json::Value;
-use trunkline::config::Server;
-
-/// What stands for a secret in output.
-const MASK: &str = "***";
+use serde_json::{Map, Value};
+use trunkline::config::{MASK, Server, is_credential};
 
 /// A credential that is written in a file, instead of a reference to it.
 #[derive(Clone, Debug)]
@@ -16,17 +13,18 @@ pub(crate) struct LiteralCredential {
     pub(crate) value: String,
 }
 
-/// The literal credentials of a server.
-pub(super) fn of_server(server: &Server, entry: &Value) -> Vec<LiteralCredential> {
-    let masked = server.to_json();
+/// Keys whose values are shown as [`Server::to_json`] masks them.
+const MASKED_KEYS: &[&str] =
+    &["command", "args", "cwd", "env", "envFile", "url", "headers", "headersCommand", "oauth"];
+
+/// The literal credentials of a server that can be moved to the store for secrets.
+pub(super) fn of_server(entry: &Value) -> Vec<LiteralCredential> {
     let mut found = Vec::new();
     for group in ["env", "headers"] {
         let Some(members) = entry.get(group).and_then(Value::as_object) else { continue };
         for (name, value) in members {
             let Some(value) = value.as_str() else { continue };
-            let is_masked = |shown: &Value| shown.as_str().is_some_and(|it| it.contains(MASK));
-            let shown = masked.get(group).and_then(|it| it.get(name));
-            if shown.is_some_and(is_masked) && !value.contains("${") {
+            if is_credential(name, value) && !value.contains("${") {
                 found.push(LiteralCredential {
                     group,
                     name: name.clone(),
@@ -38,13 +36,20 @@ pub(super) fn of_server(server: &Server, entry: &Value) -> Vec<LiteralCredential
     found
 }
 
-/// Masks values in a text that may contain them as JSON, TOML or YAML strings.
-pub(crate) fn mask<'v>(text: &str, values: impl IntoIterator<Item = &'v str>) -> String {
-    let mut masked = text.to_owned();
-    for value in values.into_iter().filter(|value| !value.is_empty()) {
-        let written = Value::from(value).to_string();
-        let inner = written.trim_matches('"');
-        masked = masked.replace(inner, MASK).replace(value, MASK);
-    }
-    masked
+/// The keys of an entry that have a credential in plain text which cannot be moved, such as one in arguments.
+pub(super) fn elsewhere(server: &Server) -> Vec<&'static str> {
+    let masked = server.to_json();
+    let is_masked = |key: &&&str| masked.get(**key).is_some_and(|it| it.to_string().contains(MASK));
+    ["args", "url"].iter().filter(is_masked).copied().collect()
+}
+
+/// The entry of a server with every secret masked.
+pub(super) fn masked_entry(server: &Server) -> Value {
+    let (entry, masked) = (server.to_entry(), server.to_json());
+    let Value::Object(entry) = entry else { return Value::Null };
+    let shown = |(key, value): (String, Value)| match MASKED_KEYS.contains(&key.as_str()) {
+        true => (key.clone(), masked.get(&key).cloned().unwrap_or_else(|| MASK.into())),
+        false => (key, value),
+    };
+    Value::Object(entry.into_iter().map(shown).collect::<Map<_, _>>())
 }

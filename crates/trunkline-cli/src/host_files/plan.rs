@@ -40,9 +40,12 @@ impl ImportPlan {
         let mut servers = Vec::new();
         for found in found {
             let entry = comparable(&found.entry);
-            let same = taken.values().find(|(other, _)| *other == entry);
-            let same_as = same.map(|(_, place)| place.clone());
-            if same_as.is_some() {
+            let same = taken.iter().find(|(_, (other, _))| is_same(other, &entry));
+            if let Some((name, (_, place))) = same {
+                let (name, same_as) = (name.clone(), Some(place.clone()));
+                if found.is_enabled {
+                    enable(&mut servers, &name);
+                }
                 servers.push(PlannedServer { found, name: None, same_as, differs_from: None });
                 continue;
             }
@@ -82,6 +85,34 @@ impl ImportPlan {
             })
         };
         self.servers.iter().map(server).collect()
+    }
+}
+
+/// Enables a planned server that is on in another host.
+fn enable(servers: &mut [PlannedServer], name: &str) {
+    let planned = servers.iter_mut().find(|it| it.name.as_deref() == Some(name));
+    let Some(planned) = planned else { return };
+    planned.found.is_enabled = true;
+    if let Some(members) = planned.found.entry.as_object_mut() {
+        members.remove("enabled");
+    }
+}
+
+/// Whether two entries are the same server. A value in the store for secrets is the same as any other.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let is_stored = |it: &Value| it.as_str().is_some_and(|text| text.starts_with("${secret:"));
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|it| is_same(value, it)))
+        }
+        _ => {
+            one == other
+                || is_stored(one) && other.is_string()
+                || is_stored(other) && one.is_string()
+        }
     }
 }
 

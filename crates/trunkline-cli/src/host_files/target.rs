@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use trunkline::config::{self, LoadedConfig, SearchPath, escape_control};
 use trunkline_hosts::edit::{self, FileFormat, KeyPath};
 use trunkline_hosts::file::ConfigFile;
@@ -49,6 +49,7 @@ impl TargetFile {
         let file = ConfigFile::read(path).map_err(|error| file_failure(&error))?;
         let name = escape_control(&file.path().to_string_lossy());
         let text = file.text().to_owned();
+        require_own_format(&name, &text)?;
         let loaded = match text.trim().is_empty() {
             true => LoadedConfig::default(),
             false => config::parse(&name, &text),
@@ -90,13 +91,14 @@ impl TargetFile {
 
     /// The change from the file to the edited text.
     pub(crate) fn change(self) -> FileChange {
-        FileChange::new(self.file, self.text)
+        FileChange::new(self.file, FileFormat::Json, self.text)
     }
 
     /// The key of the servers: the one that the file has.
     fn key_path(&self) -> KeyPath {
-        let has = |key: &str| !config::section_names(&self.text, key).is_empty();
-        KeyPath::map([if has("servers") && !has("mcpServers") { "servers" } else { "mcpServers" }])
+        let is_there = |key: &str| self.text.contains(&format!("\"{key}\""));
+        let is_vscode = is_there("servers") && !is_there("mcpServers");
+        KeyPath::map([if is_vscode { "servers" } else { "mcpServers" }])
     }
 
     fn edit_failure(&self, error: &edit::EditError) -> anyhow::Error {
@@ -105,6 +107,20 @@ impl TargetFile {
             "{path} is not changed: {error}\n  `trunkline check {path}` shows every problem in it"
         )
     }
+}
+
+/// Refuses a file of a host with keys or a format of its own: an entry of ours would not be read by that host.
+fn require_own_format(name: &str, text: &str) -> Result<()> {
+    let is_json = text.trim().is_empty() || text.trim_start().starts_with(['{', '/', '\u{feff}']);
+    let foreign = ["mcp", "context_servers"];
+    let foreign = foreign.iter().find(|key| !config::section_names(text, key).is_empty());
+    if is_json && foreign.is_none() {
+        return Ok(());
+    }
+    bail!(
+        "{name} is not changed: it is in the form of another host\n  files with `mcpServers` or `servers` in JSON can be \
+         changed; `--user` changes your own file"
+    );
 }
 
 fn chosen_path(choice: TargetChoice, environment: &ProcessEnv) -> Result<PathBuf> {

@@ -14,8 +14,8 @@ use crate::arguments::Format;
 use crate::settings::Verbosity;
 
 /// The message when there is no configuration, which is not an error.
-pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. Create \
-                                        trunkline.json, or name a file with `--config FILE`.\n\
+pub(crate) const NOTHING_FOUND: &str = "No configuration found, so there are no servers. `trunkline add NAME \
+                                        -- COMMAND…` adds one, `--config FILE` names a file.\n\
                                         `trunkline --help` lists where one is looked for; \
                                         `trunkline demo` needs none.\n";
 

@@ -44,6 +44,8 @@ pub(crate) struct Terminal {
     has_printed: bool,
     /// The command of the pager for long results.
     pager: Option<String>,
+    /// A result for the pager.
+    paged: String,
 }
 
 /// Longest line that is read from standard input.
@@ -66,6 +68,7 @@ impl Terminal {
             is_output_terminal: io::stdout().is_terminal(),
             has_printed: false,
             pager: settings.pager.clone(),
+            paged: String::new(),
         }
     }
 
@@ -133,12 +136,21 @@ impl Terminal {
     pub(crate) fn page(&mut self, text: &str) -> io::Result<()> {
         let height = self.size().map_or(usize::MAX, |(_, height)| height);
         let is_long = text.lines().count() >= height && self.has_keyboard();
-        match self.pager.clone().filter(|_| is_long) {
-            Some(pager) if pager::show(&pager, &visible(text)) => {
-                self.has_printed = true;
-                Ok(())
-            }
-            _ => self.print(text),
+        match self.pager.is_some() && is_long {
+            true => self.paged.push_str(text),
+            false => return self.print(text),
+        }
+        self.has_printed = true;
+        Ok(())
+    }
+
+    /// Shows the result that is too long for the terminal, once all servers have ended: Ctrl-C is for the pager then.
+    pub(crate) fn show_paged(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.paged);
+        let Some(pager) = self.pager.take().filter(|_| !text.is_empty()) else { return Ok(()) };
+        match pager::show(&pager, &visible(&text)) {
+            true => Ok(()),
+            false => self.print(&text),
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct ToolSchema {
 }
 
 /// The types that a schema allows; empty if it does not say.
-pub(super) struct ValueTypes(BTreeSet<String>);
+pub(super) struct ValueTypes(BTreeSet<String>, Vec<Value>);
 
 impl ToolSchema {
     /// The input schema of a definition as in `tools/list`.
@@ -60,12 +60,6 @@ impl ToolSchema {
         self.types(&[name.to_owned()], false).typed(text)
     }
 
-    /// Whether a value has one of the types of an argument.
-    pub(crate) fn accepts(&self, name: &str, value: &Value) -> bool {
-        let types = self.types(&[name.to_owned()], false);
-        types.0.is_empty() || types.has(type_of(value))
-    }
-
     /// Whether the tool may have this argument. One that is not described is allowed if the schema says so, or
     /// describes none.
     pub(super) fn allows(&self, name: &str) -> bool {
@@ -98,11 +92,13 @@ impl ToolSchema {
         if is_item {
             schemas = self.below(&schemas, |schema| schema.get("items"));
         }
-        let mut types = BTreeSet::new();
+        let (mut types, mut values) = (BTreeSet::new(), Vec::new());
         for schema in self.alternatives(&schemas) {
             types.extend(own_types(schema));
+            let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+            values.extend(listed.chain(schema.get("const")).cloned());
         }
-        ValueTypes(types)
+        ValueTypes(types, values)
     }
 
     fn below<'s>(
@@ -170,6 +166,10 @@ impl ValueTypes {
         let Ok(json) = Raw::from_text(text.trim()) else { return as_text() };
         let kind = type_of(&json.to_value());
         let is_container = matches!(kind, "array" | "object");
+        let is_listed = |value: &Value| self.1.contains(value);
+        if is_listed(&Value::from(text)) != is_listed(&json.to_value()) {
+            return if is_listed(&json.to_value()) { json } else { as_text() };
+        }
         let is_meant = match self.0.is_empty() {
             true => true,
             false if self.has("string") => is_container && self.has(kind),

@@ -265,7 +265,9 @@ fn tools_are_named_by_server_or_without_prefix() {
         "{run}"
     );
     let run = folder.run(&["call", "remember", "x"]);
-    assert_eq!(run.code, 4, "a hidden tool is not found by its own name: {run}");
+    assert!(run.code == 4 && run.messages.contains("is hidden"), "{run}");
+    let run = folder.run(&["call", "words"]);
+    assert!(run.code == 4 && run.messages.contains("`words` is a server"), "{run}");
     let program = env!("CARGO_BIN_EXE_trunkline");
     let twice = json!({ "mcpServers": {
         "a": { "command": program, "args": ["demo-server", "words"] },
@@ -295,6 +297,10 @@ fn values_have_the_types_of_the_schema() {
     assert!(run.messages.contains("write `a=2`"), "{run}");
     let run = folder.run(&["call", "words_shout", "text=a", "-"]);
     assert_eq!(run.code, 2, "{run}");
+    let run = folder.run(&["call", "words_shout", "hello", "--json", r#"{"text":"a"}"#]);
+    assert_eq!(run.code, 2, "a value is not dropped: {run}");
+    let run = folder.run(&["call", "numbers_add", "a=-2", "b=-3"]);
+    assert_eq!((run.code, run.output.trim()), (0, "-5"), "{run}");
 }
 
 /// A server needs no configuration, neither one that is there nor a new one.
@@ -319,6 +325,8 @@ fn a_server_on_the_command_line_is_used_instead_of_the_configuration() {
     assert!(run.code == 2 && run.messages.contains("not both"), "{run}");
     let run = folder.run(&[&["tools", "https://example.com/mcp"][..], &server].concat());
     assert!(run.code == 2 && run.messages.contains("not both"), "{run}");
+    let run = folder.run(&["tools", "--"]);
+    assert!(run.code == 2 && run.messages.contains("after it"), "{run}");
     let run = folder.run(&["tools", "--", "no-such-program"]);
     assert!(run.code == 1 && run.messages.contains("`no-such-program` was not found"), "{run}");
     let run = folder.run(&["call", "http://127.0.0.1:9/mcp", "shout", "hello"]);

@@ -284,3 +284,160 @@ fn five_hundred_servers_are_imported() {
     assert_eq!(run.json()["servers"].as_array().unwrap().len(), 500, "{run}");
     assert_eq!(own_servers(&folder).as_object().unwrap().len(), 500);
 }
+
+/// No command shows a secret of an entry that it adds, replaces or removes.
+#[test]
+fn secrets_of_changed_entries_are_not_shown() {
+    const SECRETS: [&str; 4] = [
+        "sk-LEAKSECRET1234567890",
+        "ghp_ARGSECRET1234567890abcdefABCDEF12",
+        "PGSECRET77",
+        "URLSECRET123456789",
+    ];
+    let folder = Folder::new();
+    let servers = json!({ "mcpServers": {
+        "env": { "command": "e", "env": { "TOKEN": SECRETS[0], "DEBUG": "1", "E": "e" } },
+        "args": { "command": "a", "args": ["--token", SECRETS[1]] },
+        "pg": { "command": "p", "args": [format!("postgresql://u:{}@h/db", SECRETS[2])] },
+        "url": { "url": format!("https://example.com/mcp?api_key={}", SECRETS[3]) },
+    } });
+    write(&home(&folder).join(".cursor/mcp.json"), &servers.to_string());
+    write(&own_file(&folder), &servers.to_string());
+    let mut cases = vec![vec!["import", "cursor", "--dry-run", "--config", "new.json"]];
+    for name in ["env", "args", "pg", "url"] {
+        cases.push(vec!["remove", name, "--dry-run"]);
+        cases.push(vec!["add", name, "--force", "--dry-run", "--", "x"]);
+        for action in ["install", "uninstall"] {
+            cases.push(vec![action, "cursor", "--name", name, "--force", "--dry-run"]);
+            cases.push(vec![
+                action,
+                "cursor",
+                "--name",
+                name,
+                "--force",
+                "--dry-run",
+                "--format",
+                "json",
+            ]);
+        }
+    }
+    cases.push(vec!["tools", "--", "no-such-program", "--token", SECRETS[1]]);
+    for case in cases {
+        let run = folder.run(&case);
+        for secret in SECRETS {
+            assert!(!run.to_string().contains(secret), "{case:?}: {run}");
+        }
+    }
+    let run = folder.run(&["import", "cursor", "--dry-run", "--config", "new.json"]);
+    assert!(run.messages.contains("args: `args` has a credential in plain text"), "{run}");
+    assert!(!run.messages.contains("DEBUG is a credential"), "{run}");
+    let run = folder.run(&["add", "s", "--env", SECRETS[0], "--", "foo"]);
+    assert!(run.code == 2 && !run.to_string().contains(SECRETS[0]), "{run}");
+    let run = folder.run(&["add", "s", "--env", "A=1", "--env", "A=2", "--", "foo"]);
+    assert!(run.code == 2 && run.messages.contains("given twice"), "{run}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_is_only_for_its_user() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = machine();
+    assert_eq!(folder.run(&["import", "--all"]).code, 0);
+    assert_eq!(fs::metadata(own_file(&folder)).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// No stored secret is replaced by another, and a second import adds nothing.
+#[test]
+fn moved_secrets_keep_others() {
+    let folder = Folder::new();
+    let servers = json!({ "mcpServers": {
+        "a b": { "command": "a", "env": { "API_KEY": "sk-FIRST1234567890abcd" } },
+        "a_b": { "command": "b", "env": { "API_KEY": "sk-SECOND234567890abcd" } },
+    } });
+    write(&home(&folder).join(".cursor/mcp.json"), &servers.to_string());
+    write(&own_file(&folder), r#"{ "secrets": { "store": "file" } }"#);
+    let with_passphrase = |arguments: &[&str]| {
+        folder.finish(
+            folder.command(arguments).env("TRUNKLINE_PASSPHRASE", "a passphrase for this test"),
+        )
+    };
+    let run = with_passphrase(&["import", "--all", "--move-secrets"]);
+    assert_eq!(run.code, 0, "{run}");
+    let first = own_servers(&folder);
+    assert_ne!(first["a b"]["env"]["API_KEY"], first["a_b"]["env"]["API_KEY"], "{first}");
+    let run = with_passphrase(&["import", "--all", "--move-secrets"]);
+    assert!(run.messages.contains("nothing to import"), "{run}");
+    assert_eq!(own_servers(&folder), first);
+}
+
+#[test]
+fn entries_that_are_not_trunkline_are_left_alone() {
+    let folder = machine();
+    let path = home(&folder).join(".cursor/mcp.json");
+    let before = fs::read_to_string(&path).unwrap();
+    for action in ["install", "uninstall"] {
+        let run = folder.run(&[action, "cursor", "--name", "github"]);
+        assert!(run.code == 1 && run.messages.contains("is not Trunkline"), "{run}");
+    }
+    assert_eq!(folder.run(&["install", "cursor", "--name", ""]).code, 2);
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    for path in
+        [".config/zed/settings.json", ".codex/config.toml", ".config/opencode/opencode.json"]
+    {
+        let path = home(&folder).join(path);
+        let before = fs::read_to_string(&path).unwrap();
+        let run = folder.run(&["add", "x", "--config", path.to_str().unwrap(), "--", "x"]);
+        assert!(run.code == 1 && run.messages.contains("the form of another host"), "{run}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn hosts_with_units_and_rules_of_their_own_are_read_by_them() {
+    let folder = Folder::new();
+    let cline = r#"{"mcpServers":{"c":{"command":"npx","args":["${HOME}"],"timeout":90},"u":{"url":"https://e.com","timeout":1800}}}"#;
+    write(&home(&folder).join(".cline/data/settings/cline_mcp_settings.json"), cline);
+    let on = r#"{"mcpServers":{"t":{"command":"t","disabled":true}}}"#;
+    write(&home(&folder).join(".cursor/mcp.json"), on);
+    write(&home(&folder).join(".codex/config.toml"), "[mcp_servers.t]\ncommand = \"t\"\n");
+    let bad = r#"{"servers":{"v":{"command":"v","env":{"T":"${input:bad name}"}}},"inputs":[{"id":"bad name","type":"promptString"}]}"#;
+    write(&home(&folder).join(".config/Code/User/mcp.json"), bad);
+    let run = folder.run(&["import", "--all"]);
+    assert_eq!(run.code, 0, "{run}");
+    let servers = own_servers(&folder);
+    assert_eq!(
+        servers["c"],
+        json!({ "command": "npx", "args": ["$${HOME}"], "timeouts": { "call": 90_000 } })
+    );
+    assert_eq!(
+        servers["u"],
+        json!({ "type": "sse", "url": "https://e.com", "timeouts": { "call": 1_800_000 } })
+    );
+    assert_eq!(servers["t"], json!({ "command": "t" }), "it is on in one of the hosts");
+    assert!(servers.get("v").is_none() && run.messages.contains("`v` cannot be imported"), "{run}");
+    let run = folder.run(&["import", "vscode"]);
+    assert_eq!(run.code, 1, "{run}");
+}
+
+/// Two processes that change one file at the same time do not undo each other's changes.
+#[test]
+fn changes_at_the_same_time_are_not_lost() {
+    let folder = Folder::new();
+    write(&own_file(&folder), "{ \"mcpServers\": {} }\n");
+    let names: Vec<String> = (0..24).map(|it| format!("s{it}")).collect();
+    let children: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let mut command = folder.command(&["add", name, "--", "x"]);
+            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+            (name, command.spawn().unwrap())
+        })
+        .collect();
+    let added: Vec<_> = children
+        .into_iter()
+        .filter_map(|(name, mut child)| child.wait().unwrap().success().then_some(name))
+        .collect();
+    let servers = own_servers(&folder);
+    assert!(!added.is_empty());
+    assert!(added.iter().all(|name| servers.get(name.as_str()).is_some()), "{added:?} {servers}");
+}

@@ -28,6 +28,10 @@ pub(crate) enum Dialect {
     LibreChat,
     /// `mcpServers` in YAML, as a list: Continue.
     Continue,
+    /// `mcpServers` in a file of Cline, by its path.
+    Cline,
+    /// `mcpServers` in a file of Roo, by its path.
+    Roo,
 }
 
 /// Meaning of a bare number under `timeout`.
@@ -52,13 +56,27 @@ const LONGEST_SECONDS: f64 = 3600.0;
 const SHORTEST_MILLISECONDS: f64 = 1000.0;
 
 impl Dialect {
+    /// The dialect of `mcpServers` in a JSON file with this path. The files of these hosts look like all others.
+    pub(crate) fn of_json_path(path: &str) -> Self {
+        let is_below = |folder: &str| path.split(['/', '\\']).any(|part| part == folder);
+        let is_roo = is_below(".roo") || is_below("rooveterinaryinc.roo-cline");
+        let is_cline = is_below(".cline") || is_below("saoudrizwan.claude-dev");
+        match (is_roo, is_cline) {
+            (true, _) => Self::Roo,
+            (_, true) => Self::Cline,
+            _ => Self::McpServers,
+        }
+    }
+
     pub(crate) fn spelling(self) -> ReferenceSyntax {
         match self {
             Self::Opencode => ReferenceSyntax::DollarAndBraces,
-            Self::McpServers | Self::Servers | Self::LibreChat => ReferenceSyntax::Dollar,
+            Self::McpServers | Self::Servers | Self::LibreChat | Self::Roo => {
+                ReferenceSyntax::Dollar
+            }
             // `foreign` writes the references of these hosts in this syntax, and escapes all other text.
             Self::Codex | Self::Goose | Self::Continue => ReferenceSyntax::Dollar,
-            Self::Zed => ReferenceSyntax::None,
+            Self::Zed | Self::Cline => ReferenceSyntax::None,
         }
     }
 
@@ -66,10 +84,13 @@ impl Dialect {
     pub(crate) fn untyped_remote(self) -> RemoteTransport {
         match self {
             Self::Zed | Self::Codex => RemoteTransport::Streamable,
-            Self::LibreChat => RemoteTransport::Sse,
-            Self::McpServers | Self::Servers | Self::Opencode | Self::Goose | Self::Continue => {
-                RemoteTransport::Detect
-            }
+            Self::LibreChat | Self::Cline => RemoteTransport::Sse,
+            Self::McpServers
+            | Self::Servers
+            | Self::Opencode
+            | Self::Goose
+            | Self::Continue
+            | Self::Roo => RemoteTransport::Detect,
         }
     }
 
@@ -77,6 +98,7 @@ impl Dialect {
     pub(crate) fn timeout(self, entry: &ServerEntry, number: f64) -> BareTimeout {
         let in_seconds = match self {
             Self::Zed | Self::Codex | Self::Goose => number,
+            Self::Cline | Self::Roo if number <= LONGEST_SECONDS => number,
             Self::McpServers if written_in_seconds(entry) && number <= LONGEST_SECONDS => number,
             Self::McpServers | Self::Servers if (0.0..SHORTEST_MILLISECONDS).contains(&number) => {
                 return BareTimeout::Ignored;
@@ -85,7 +107,9 @@ impl Dialect {
             | Self::Servers
             | Self::Opencode
             | Self::LibreChat
-            | Self::Continue => number / 1000.0,
+            | Self::Continue
+            | Self::Cline
+            | Self::Roo => number / 1000.0,
         };
         match seconds(in_seconds) {
             Some(bound) if !bound.is_zero() => BareTimeout::Bound(bound),

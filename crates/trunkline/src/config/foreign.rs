@@ -118,7 +118,7 @@ fn translated(source: &Arc<Source>, mut document: HostDocument) -> HostDocument 
     let is_whole = document.is_whole;
     let mut translator = Translator { source, is_whole, notes: Vec::new(), mistakes: Vec::new() };
     let (root, dialect) = match format {
-        TextFormat::Json => (root, Dialect::McpServers),
+        TextFormat::Json => (root, Dialect::of_json_path(source.name())),
         TextFormat::Toml => translator.toml(root),
         TextFormat::Yaml => translator.yaml(root),
     };

@@ -14,6 +14,11 @@ mod spans;
 mod lines;
 
 pub(crate) use credential::{is_like_credential, is_secret_name};
+
+/// Whether the literal value of a variable or header is a credential, by its name or its form.
+pub fn is_credential(name: &str, value: &str) -> bool {
+    is_secret_name(name) || is_like_credential(value)
+}
 pub(crate) use lines::sensitive_lines;
 pub(crate) use spans::sensitive_spans;
 
