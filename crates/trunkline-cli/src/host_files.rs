@@ -1,6 +1,7 @@
 //! Configuration files of other hosts: the servers in them, and changes to them and to Trunkline's own file.
 
 mod literals;
+mod references;
 mod found;
 mod plan;
 mod change;

@@ -38,6 +38,7 @@ pub(crate) fn run(
         false => TargetChoice::User,
     };
     let mut target = TargetFile::read(choice, settings, environment)?;
+    let parts: String = found.notes.iter().map(|note| format!("note: {note}\n")).collect();
     let SelectedServers { meant, others, failures } = select(found, arguments.target.project);
     let mut plan = ImportPlan::new(meant, &target.loaded.config);
     let warnings: Vec<_> = failures.iter().map(|it| format!("warning: {it}\n")).collect();
@@ -45,7 +46,7 @@ pub(crate) fn run(
     if settings.format == Format::Text {
         terminal.print(&table(&plan))?;
         terminal.say(&warnings.concat());
-        terminal.say(&notes(&plan));
+        terminal.tell(&(notes(&plan) + &parts));
         terminal.tell(&elsewhere(others, arguments.target.project));
     }
     let is_wanted = count > 0 && !arguments.dry_run && wants(arguments, count, &target, terminal)?;

@@ -14,6 +14,7 @@ use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HostFile};
 use trunkline_hosts::system::{System, UserEnvironment};
 
 use super::literals::{self, LiteralCredential};
+use super::references;
 use crate::environment::ProcessEnv;
 use crate::output::report::plural;
 
@@ -47,6 +48,8 @@ pub(crate) struct FoundServers {
     pub(crate) servers: Vec<FoundServer>,
     /// Files and servers that cannot be read, each with the reason.
     pub(crate) failures: Vec<String>,
+    /// Parts of files that are no MCP servers, such as extensions that are built into a host.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The user and the system, for the places of files.
@@ -104,6 +107,9 @@ impl FoundServers {
     }
 
     fn add_problems(&mut self, file: &str, loaded: &LoadedConfig) {
+        let parts = loaded.diagnostics.iter().filter(|it| it.server.is_none());
+        let parts = parts.filter(|it| matches!(it.severity, Severity::Note | Severity::Warning));
+        self.notes.extend(parts.map(|it| format!("{file}: {}", escape_control(&it.message))));
         let mut broken: BTreeMap<String, String> = BTreeMap::new();
         let mut others = Vec::new();
         for found in loaded.diagnostics.iter().filter(|it| it.severity == Severity::Error) {
@@ -134,6 +140,7 @@ impl FoundServer {
         if is_trunkline(&entry) {
             return None;
         }
+        let has_translated = references::translate(file.host.id(), &mut entry);
         let literals = literals::of_server(&entry);
         let of_server = |it: &&Diagnostic| it.server.as_ref() == Some(&server.name);
         let mut notes: Vec<String> = diagnostics
@@ -142,6 +149,8 @@ impl FoundServer {
             .filter(|it| it.severity < Severity::Error)
             .map(|it| escape_control(&it.message).replace(KEPT, " is not carried over: "))
             .collect();
+        // It is about the spelling of a reference that has been translated.
+        notes.retain(|note| !has_translated || !note.contains("passed on as it stands"));
         notes.extend(use_secrets_for_inputs(&mut entry));
         for key in literals::elsewhere(server) {
             notes.push(format!(

@@ -94,6 +94,7 @@ fn servers_of_ten_hosts_are_found_and_imported() {
     for note in [
         "docs: `default_tools_approval_mode` is not carried over: approval",
         "remote: `${input:key}` became `${secret:key}`",
+        "developer",
         "github: GITHUB_TOKEN is a credential in plain text",
     ] {
         assert!(run.messages.contains(note), "{note}: {run}");

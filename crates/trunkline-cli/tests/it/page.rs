@@ -182,6 +182,8 @@ async fn the_api_is_as_its_document_says() {
     command.args(["--header", &format!("Authorization: Bearer {}", page.token)]);
     command.args(["--exclude-path", "/api/v1/events", "--max-examples", "25", "--workers", "2"]);
     command.args(["--generation-deterministic", "--no-color"]);
+    // It keeps a cache where it runs.
+    command.current_dir(page.machine.folder.project());
     let printed = peers::run_within(LONGEST_VISIT, command).await;
     assert!(printed.contains(" generated, ") && !printed.contains('❌'), "{printed}");
 }

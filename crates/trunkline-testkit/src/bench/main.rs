@@ -17,6 +17,7 @@ mod catalog;
 mod program_size;
 mod search;
 mod service;
+mod cli;
 mod results;
 mod load;
 mod forwarder;
@@ -34,7 +35,7 @@ const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [GROUPâ€
     --quick        a few rounds only: enough to see that everything runs\n  \
     --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
-    gateway, service, search; without one, all of them";
+    gateway, service, cli, search; without one, all of them";
 
 /// The group that takes a folder.
 const SEARCH: &str = "search";
@@ -56,6 +57,7 @@ const GROUPS: &[Group] = &[
     Group { name: "results", rows: results::rows },
     Group { name: "gateway", rows: gateway::rows },
     Group { name: "service", rows: service::rows },
+    Group { name: "cli", rows: cli::rows },
 ];
 
 fn main() -> ExitCode {

@@ -1,0 +1,117 @@
+//! Measures the program as a user runs it, beside mcporter: lists, a call and completion, with five servers.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, process};
+
+use serde_json::json;
+use trunkline_testkit::peers;
+
+use crate::measure::{Effort, in_turn};
+use crate::program_size::program_path;
+use crate::table::{Row, Table};
+
+/// The packages of the five servers, each with its arguments.
+const SERVERS: &[(&str, &[&str])] = &[
+    ("everything", &["stdio"]),
+    ("filesystem", &["."]),
+    ("memory", &[]),
+    ("sequential-thinking", &[]),
+];
+
+const MCPORTER: &str = "mcporter list";
+
+pub(crate) fn rows(effort: Effort, table: &mut Table) {
+    let program = program_path().filter(|path| path.is_file());
+    let (Some(program), true) = (program, peers::directory().join("npm.stamp").exists()) else {
+        table.note(
+            "Not measured: the command line, which needs the program (`cargo build --release -p trunkline-cli`) and the \
+             packages of `cargo xtask peers`.",
+        );
+        return;
+    };
+    let user = User::new(&program, &peers::node_modules());
+    let rounds = effort.few_rounds();
+    user.ours(&["tools", "-q"]);
+    let (ours, theirs) =
+        in_turn(rounds, || user.ours(&["tools", "-q"]), || user.mcporter(&["list"]));
+    push(table, "cli: `tools` of five servers, known from the last run", ours, (MCPORTER, theirs));
+    let (ours, theirs) =
+        in_turn(rounds, || user.ours(&["tools", "-q", "--refresh"]), || user.mcporter(&["list"]));
+    push(table, "cli: `tools --refresh` of five servers", ours, (MCPORTER, theirs));
+    let call = ["call", "everything", "echo", "message=hello"];
+    let (ours, theirs) = in_turn(
+        rounds,
+        || user.ours(&call),
+        || user.mcporter(&["call", "everything.echo", "message=hello"]),
+    );
+    push(table, "cli: `call` of one tool", ours, ("mcporter call", theirs));
+    let complete = ["complete-line", "--", "trunkline call everything_e"];
+    let (ours, theirs) = in_turn(rounds, || user.ours(&complete), || user.ours(&["--version"]));
+    push(table, "cli: completion of a tool", ours, ("`--version`", theirs));
+}
+
+fn push(table: &mut Table, name: &str, ours: Duration, (baseline, time): (&'static str, Duration)) {
+    table.push(Row {
+        name: name.to_owned(),
+        measured: ours.into(),
+        baseline: Some((baseline, time.into())),
+        aim: None,
+    });
+}
+
+/// A home with a configuration that both programs read.
+struct User {
+    folder: PathBuf,
+    program: PathBuf,
+    modules: PathBuf,
+}
+
+impl User {
+    fn new(program: &Path, modules: &Path) -> Self {
+        let folder = env::temp_dir().join(format!("trunkline-bench-cli-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let server = |(name, args): &(&str, &[&str])| {
+            let script = format!("@modelcontextprotocol/server-{name}/dist/index.js");
+            let mut words = vec![modules.join(script).to_string_lossy().into_owned()];
+            words.extend(args.iter().map(|&it| it.to_owned()));
+            ((*name).to_owned(), json!({ "command": "node", "args": words }))
+        };
+        let mut servers: serde_json::Map<_, _> = SERVERS.iter().map(server).collect();
+        let time = json!({ "command": peers::python(), "args": ["-m", "mcp_server_time"] });
+        servers.insert("time".to_owned(), time);
+        fs::write(folder.join("mcp.json"), json!({ "mcpServers": servers }).to_string())
+            .expect("a file");
+        Self { folder, program: program.to_owned(), modules: modules.to_owned() }
+    }
+
+    fn ours(&self, words: &[&str]) -> Duration {
+        let mut command = Command::new(&self.program);
+        command.env("TRUNKLINE_CONFIG", self.folder.join("mcp.json"));
+        self.time(command.args(words))
+    }
+
+    fn mcporter(&self, words: &[&str]) -> Duration {
+        let mut command = Command::new("node");
+        command.arg(self.modules.join("mcporter/dist/cli.js"));
+        command.arg("--config").arg(self.folder.join("mcp.json"));
+        self.time(command.args(words))
+    }
+
+    /// The time until a command ends.
+    fn time(&self, command: &mut Command) -> Duration {
+        command.env("HOME", &self.folder).current_dir(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let start = Instant::now();
+        let status = command.status().expect("the program runs");
+        assert!(status.success(), "{command:?} failed");
+        start.elapsed()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
