@@ -19,7 +19,10 @@ if pid == 0:
     os.execv(plan["command"][0], plan["command"])
 shown, seen, answers, end = b"", 0, plan["answers"], time.time() + 60
 while time.time() < end:
-    if not select.select([terminal], [], [], 0.2)[0]:
+    if not select.select([terminal], [], [], 0.5)[0]:
+        # An answer without a question is typed when nothing more appears.
+        if answers and not answers[0][0]:
+            os.write(terminal, answers.pop(0)[1].encode())
         continue
     try:
         part = os.read(terminal, 65536)
@@ -28,10 +31,12 @@ while time.time() < end:
     if not part:
         break
     shown += part
-    while answers and (at := shown.find(answers[0][0].encode(), seen)) >= 0:
+    while answers and answers[0][0] and (at := shown.find(answers[0][0].encode(), seen)) >= 0:
         question, answer = answers.pop(0)
         seen = at + len(question)
         os.write(terminal, answer.encode())
+else:
+    os.kill(pid, 9)
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 json.dump({"text": shown.decode(errors="replace").replace("\r\n", "\n"), "code": code}, sys.stdout)
 "#;
