@@ -29,6 +29,7 @@ mod meta_tasks;
 mod misbehaving_servers;
 #[cfg(target_os = "linux")]
 mod import_command;
+#[cfg(target_os = "linux")]
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]
@@ -38,8 +39,8 @@ mod stored_secrets;
 #[cfg(target_os = "linux")]
 mod login_command;
 #[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
 mod on_a_terminal;
+#[cfg(target_os = "linux")]
 mod orphan_processes;
 #[cfg(target_os = "linux")]
 mod page;
