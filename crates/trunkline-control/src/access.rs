@@ -151,7 +151,7 @@ fn add(list: &Mutex<Vec<Credential>>, lifetime: Duration) -> String {
     secret
 }
 
-/// The list without what is too old.
+/// The list without expired entries.
 fn kept(list: &Mutex<Vec<Credential>>, lifetime: Duration) -> MutexGuard<'_, Vec<Credential>> {
     let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
     list.retain(|it| it.used.elapsed() < lifetime);

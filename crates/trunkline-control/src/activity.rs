@@ -94,7 +94,7 @@ impl Activity {
         if let Some(exporter) = self.shared.exporter.get() {
             exporter.add(record);
         }
-        // Lists and pings are not what a person asks about.
+        // Lists and pings would crowd out calls.
         if !is_call(&record.method) {
             return;
         }

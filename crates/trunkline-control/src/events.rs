@@ -1,4 +1,4 @@
-//! Finds what has changed, for the event stream.
+//! Finds changes, for the event stream.
 //!
 //! A task compares the state four times a second, and only while there is a listener. Compared with callbacks from
 //! every place that changes something, nothing can be forgotten, and a burst of changes is one event.
@@ -47,7 +47,7 @@ struct HubState {
     seen: Option<Snapshot>,
 }
 
-/// What was seen last.
+/// The state at the last comparison.
 struct Snapshot {
     servers: BTreeMap<(String, String), Value>,
     tools: u64,
@@ -57,7 +57,7 @@ struct Snapshot {
     last_call: u64,
 }
 
-/// What a comparison needs.
+/// The input of a comparison.
 pub(crate) trait ChangeSource: Send + Sync + 'static {
     fn projects(&self) -> Vec<OpenProject>;
     fn servers(&self, projects: &[OpenProject]) -> Vec<Server>;
@@ -79,7 +79,7 @@ impl EventHub {
         self.state().last
     }
 
-    /// Starts to listen: what was missed since an event, and what follows. If that event is not kept any more, or
+    /// Starts to listen: the events after a given one, and all later ones. If that event is not kept any more, or
     /// is of another process, every kind may have changed.
     pub(crate) fn listen(
         &self,
@@ -195,7 +195,7 @@ fn send_changes(watched: &impl ChangeSource, before: &Snapshot, now: &Snapshot) 
     }
 }
 
-/// A server without what changes all the time by itself.
+/// A server without the members that change all the time.
 fn comparable(server: &Server) -> Value {
     json!(Server { uptime_ms: None, next_attempt_ms: None, ..server.clone() })
 }

@@ -1,4 +1,4 @@
-//! The page at `/`: renders what the API returns, and nothing else. It is never an MCP client itself.
+//! The page at `/`: renders responses of the API, and nothing else. It is never an MCP client itself.
 
 mod respond;
 mod form;

@@ -44,7 +44,7 @@ pub struct Server {
     pub tools: Option<usize>,
     /// The last error.
     pub error: Option<String>,
-    /// What to do about it.
+    /// Advice.
     pub hint: Option<String>,
     /// The last lines on standard error.
     pub stderr: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
-    /// What the server says of it; not verified.
+    /// The claims of the server about it; not verified.
     pub annotations: Option<Value>,
     /// Names this definition. A call that has it fails if the tool is another by then.
     pub definition: String,
@@ -88,7 +88,7 @@ pub struct Tool {
     pub tokens: Option<usize>,
     /// Whether callers see it.
     pub is_visible: bool,
-    /// Why it is hidden: one line per rule, with what to change.
+    /// Why it is hidden: one line per rule, with the change that shows it.
     pub reasons: Vec<HiddenReason>,
 }
 
@@ -100,7 +100,7 @@ pub struct HiddenReason {
     pub rule: String,
     /// Why it is hidden.
     pub reason: String,
-    /// What to change.
+    /// The change that shows the tool.
     pub remedy: Option<String>,
 }
 
@@ -153,7 +153,7 @@ pub struct CallResult {
     pub duration_ms: f64,
 }
 
-/// What is switched off in a conversation; `true` and missing are on.
+/// The toggles of a conversation; `true` and missing are on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
@@ -181,7 +181,7 @@ pub struct TrustRequest {
     pub file: String,
     /// `pending` or `blocked`
     pub state: String,
-    /// Exactly what would run or be reached, one per server.
+    /// The exact command or URL of each server.
     pub servers: Vec<TrustedServer>,
     /// The command that decides the same on the command line.
     pub command: String,
@@ -266,9 +266,9 @@ pub struct LogLines {
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// What kind of error it is.
+    /// The kind of error.
     pub title: String,
-    /// What happened, and what to do.
+    /// The reason, and advice.
     pub detail: String,
 }
 

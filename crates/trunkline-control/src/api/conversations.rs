@@ -105,7 +105,7 @@ fn subjects(
     let mut subjects = Vec::new();
     for (name, is_on) in &changes.servers {
         let server = ServerName::new(name).ok().filter(|it| config.server(it.as_str()).is_some());
-        // What does not exist any more can be forgotten.
+        // Toggles of items that no longer exist can be removed.
         let server = match (server, is_on) {
             (Some(server), _) => server,
             (None, None) => ServerName::new(name).map_err(|_| unknown("server", name))?,

@@ -46,7 +46,7 @@ async fn next(
 ) -> Option<(Result<Arc<Change>, Infallible>, Receiver<Arc<Change>>)> {
     match receiver.recv().await {
         Ok(change) => Some((Ok(change), receiver)),
-        // Ends the stream: the client comes back with its last ID, and receives what it missed.
+        // Ends the stream: the client comes back with its last ID, and receives the missed events.
         Err(RecvError::Lagged(_) | RecvError::Closed) => None,
     }
 }

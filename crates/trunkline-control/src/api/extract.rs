@@ -1,4 +1,4 @@
-//! Reads paths, queries and bodies; what cannot be read is a problem in the form of the API.
+//! Reads paths, queries and bodies; an unreadable one is a problem in the form of the API.
 
 use axum::Json;
 use axum::body::{Body, Bytes};

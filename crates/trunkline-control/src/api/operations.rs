@@ -1,5 +1,5 @@
 //! The operations of the API, each with its handler and its description. The OpenAPI document is made of the same
-//! table and of the types, so that neither can differ from what is served.
+//! table and of the types, so that neither can differ from the routes.
 
 use axum::Json;
 use axum::routing::{MethodRouter, delete, get, patch, post};

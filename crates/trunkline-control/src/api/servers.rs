@@ -169,7 +169,7 @@ fn without_state(project: &str, name: &str) -> Server {
     }
 }
 
-/// What to do with a server.
+/// An action on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerAction {
     Start,

@@ -19,7 +19,7 @@ pub(super) async fn list(State(control): State<Control>) -> ApiResult<Page<Trust
     Ok(Json(Page { items: requests(&control).await, next: None }))
 }
 
-/// Decides on a file. Returns what waits then.
+/// Decides on a file. Returns the files that still wait.
 pub(crate) async fn decide(
     control: &Control,
     id: &str,

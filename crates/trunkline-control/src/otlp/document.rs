@@ -111,7 +111,7 @@ fn attributes(record: &RequestRecord) -> Vec<Value> {
     strings(&pairs)
 }
 
-/// The code of an error response, or what kind of failure it was; `None` for a success.
+/// The code of an error response, or the kind of failure; `None` for a success.
 fn error_type(record: &RequestRecord) -> Option<String> {
     match (record.outcome, record.code) {
         (RequestOutcome::Ok, _) => None,

@@ -42,7 +42,7 @@ fn query_of(text: Option<&str>) -> ToolQuery {
     }
 }
 
-/// The rows of one page, and what the filters offer.
+/// The rows of one page, and the values of the filters.
 struct FoundPage {
     projects: Vec<Project>,
     servers: Vec<String>,

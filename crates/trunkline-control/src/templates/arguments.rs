@@ -9,7 +9,7 @@ use super::text::{shown, shown_line};
 /// The name of the field with all arguments as JSON; it overrides the others.
 pub(super) const JSON_FIELD: &str = "json";
 
-/// What would be sent, or what is wrong with the form.
+/// The arguments to send, or the mistake in the form.
 pub(crate) type ArgumentPreview = Result<Value, String>;
 
 /// Turns submitted form fields into the arguments of a call.
@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         self.0.iter().find(|(name, _)| *name == pointer).map_or("", |(_, value)| value)
     }
 
-    /// A form that is older than the schema must not lose what was typed.
+    /// A form that is older than the schema must not lose typed values.
     fn reject_unknown(&self, properties: &[Property]) -> Result<(), String> {
         let is_known = |pointer: &str| properties.iter().any(|property| has(property, pointer));
         match self.0.iter().find(|(pointer, _)| !is_known(pointer)) {
@@ -107,7 +107,7 @@ fn has(property: &Property, pointer: &str) -> bool {
     }
 }
 
-/// What an empty field means.
+/// The meaning of an empty field.
 fn empty_value(property: &Property) -> Result<Option<Value>, String> {
     match &property.input {
         _ if !property.is_required => Ok(None),
@@ -154,7 +154,7 @@ fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"))
 }
 
-/// What pressing "Call" would send. Response of `POST /tool/preview`; replaces the content of `#call-preview`.
+/// The request that "Call" would send. Response of `POST /tool/preview`; replaces the content of `#call-preview`.
 pub(crate) fn call_preview(arguments: &ArgumentPreview) -> Markup {
     match arguments {
         Ok(arguments) => html! {

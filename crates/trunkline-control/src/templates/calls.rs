@@ -31,7 +31,7 @@ pub(crate) struct CallQuery {
     pub(crate) client: String,
 }
 
-/// Calls with what the filters need.
+/// Calls with the values of the filters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallPage<'a> {
     /// The query that found them.

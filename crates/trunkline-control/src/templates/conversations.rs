@@ -1,4 +1,4 @@
-//! Conversations, and what is switched off in them.
+//! Conversations and their toggles.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::part::empty;
 use super::text::{label, name};
 use crate::types::{Conversation, Project};
 
-/// What a switch of a conversation turns on and off.
+/// The kind of item that a switch of a conversation turns on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SwitchKind {
     /// A server with all it has.
@@ -35,7 +35,7 @@ impl SwitchKind {
 /// A change of a conversation, from the form field `switch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
-    /// What is switched.
+    /// The kind of the item.
     pub(crate) kind: SwitchKind,
     /// Its name.
     pub(crate) name: String,
@@ -61,7 +61,7 @@ pub(crate) fn parse_switch(text: &str) -> Option<Switch> {
     Some(Switch { kind, name: name.to_owned(), is_on })
 }
 
-/// A conversation with what can be switched in it.
+/// A conversation with all items that have a switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConversationPage<'a> {
     /// The conversation.

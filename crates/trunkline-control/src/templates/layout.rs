@@ -65,7 +65,7 @@ impl Section {
     }
 }
 
-/// What the frame of a page shows.
+/// The content of the frame of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageFrame<'a> {
     /// The nonce of this response.
@@ -79,7 +79,7 @@ pub(crate) struct PageFrame<'a> {
 }
 
 /// `prefix`: without `data-hx-`, there is one spelling to inject instead of two. `morphIgnore`: an update from the
-/// server would close what the reader opened. `history`: the pages themselves are the history.
+/// server would close the details that the reader opened. `history`: the pages themselves are the history.
 const HTMX_CONFIG: &str = r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"prefix":"","history":"reload","morphIgnore":["data-htmx-powered","open"]}"#;
 
 /// Where htmx shows a response with an error status, instead of in place of the part that asked.

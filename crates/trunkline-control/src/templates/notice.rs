@@ -1,4 +1,4 @@
-//! Pages and notices for what cannot be shown.
+//! Pages and notices for errors.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -18,7 +18,7 @@ pub(crate) fn login_required() -> Markup {
     )
 }
 
-/// A page for an error. `detail` says what to do.
+/// A page for an error. `detail` has the advice.
 pub(crate) fn error(status: u16, title: &str, detail: &str) -> Markup {
     plain_page(
         title,

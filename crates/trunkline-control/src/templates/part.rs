@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::text::shown_line;
 
-/// What a badge tells by its colour, besides its words.
+/// The meaning of the colour of a badge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Good,
@@ -48,7 +48,7 @@ pub(super) fn filter(name: &str, label: &str, chosen: &str, options: &[String]) 
     }
 }
 
-/// What a list without rows says.
+/// The text of a list without rows.
 pub(super) fn empty(title: &str, advice: &str) -> Markup {
     html! { div.empty { p.strong { (title) } p.muted { (advice) } } }
 }

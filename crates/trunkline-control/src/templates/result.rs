@@ -21,7 +21,7 @@ const MAX_BLOCKS: usize = 100;
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 const SOUNDS: &[&str] = &["audio/wav", "audio/mp3", "audio/mpeg", "audio/ogg"];
 
-/// The result of a call with what was sent. Response of `POST /call`; replaces the content of `#call-result`.
+/// The result of a call with its request. Response of `POST /call`; replaces the content of `#call-result`.
 pub(crate) fn call_result(call: &CallResult) -> Markup {
     let is_error = call
         .result
@@ -71,7 +71,7 @@ fn block(content: &Value) -> Markup {
     }
 }
 
-/// A text; JSON is indented. Markdown stays text, because rendering it would load what it links to.
+/// A text; JSON is indented. Markdown stays text, because rendering it would load its links.
 fn text_or_json(text: &str) -> Markup {
     let is_short = text.len() <= MAX_TEXT_CHARS;
     let looks_like_json = is_short && text.trim_start().starts_with(['{', '[']);
@@ -95,7 +95,7 @@ fn long_text(text: &str) -> Markup {
     }
 }
 
-/// An image or a sound of a known format, from the result itself; otherwise what it is.
+/// An image or a sound of a known format, from the result itself; otherwise its type.
 fn media(mime_type: &str, data: &str) -> Markup {
     let kind = mime_type.to_ascii_lowercase();
     let is_base64 = data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));

@@ -1,4 +1,4 @@
-//! Text from servers, made safe to read: maud escapes the HTML, this module what a reader cannot see.
+//! Text from servers, made safe to read: maud escapes the HTML, this module invisible characters.
 
 use std::fmt::Write as _;
 

@@ -193,7 +193,7 @@ fn identity(tool: &Tool) -> Markup {
     }
 }
 
-/// The way to send what the form cannot: empty optional strings, values against the schema.
+/// Sends arguments that the form cannot express: empty optional strings, values against the schema.
 fn raw_form(nonce: Nonce<'_>, tool: &Tool) -> Markup {
     html! {
         details #raw-arguments {

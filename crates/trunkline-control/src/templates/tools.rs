@@ -9,7 +9,7 @@ use super::part::{Tone, badge, empty, filter};
 use super::text::{name, prose, with_code};
 use crate::types::{HiddenReason, Project, Tool};
 
-/// Rows of a page: what a browser draws at once without delay.
+/// Rows of a page: as many as a browser draws without delay.
 pub(crate) const PAGE_ROWS: usize = 100;
 
 /// Which tools to list.
@@ -181,7 +181,7 @@ fn row(tool: &Tool) -> Markup {
     }
 }
 
-/// Why a tool is hidden and what to change.
+/// Why a tool is hidden, and the change that shows it.
 pub(super) fn hidden(reasons: &[HiddenReason]) -> Markup {
     html! {
         div.reasons {
