@@ -1,5 +1,6 @@
 //! Configuration files of other hosts: the servers in them, and changes to them and to Trunkline's own file.
 
+mod host_text;
 mod literals;
 mod references;
 mod found;
@@ -9,5 +10,6 @@ mod target;
 
 pub(crate) use change::{FileChange, file_failure};
 pub(crate) use found::{FoundServer, FoundServers, import_offer, is_trunkline, user_environment};
+pub(crate) use host_text::parse_host_text;
 pub(crate) use plan::{ImportPlan, PlannedServer};
 pub(crate) use target::{TargetChoice, TargetFile};

@@ -156,6 +156,11 @@ pub fn contains(
     Ok(expected::find(&parse(body, format)?, key_path, name).is_some())
 }
 
+/// Whether a text has a value at a path of keys.
+pub fn has_value(text: &str, format: FileFormat, keys: &[&str]) -> Result<bool, EditError> {
+    Ok(value_at(text, format, keys)?.is_some())
+}
+
 /// The value at a path of keys, with YAML tags and aliases in a form of their own.
 pub(crate) fn value_at(
     text: &str,

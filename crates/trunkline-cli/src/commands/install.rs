@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use trunkline::config::{self, SearchPath, escape_control};
 use trunkline::name::ServerName;
-use trunkline_hosts::edit::{self, FileFormat};
+use trunkline_hosts::edit;
 use trunkline_hosts::entry::GatewayCommand;
 use trunkline_hosts::file::ConfigFile;
 use trunkline_hosts::hosts::{AiHost, HostFile};
@@ -15,7 +15,9 @@ use trunkline_hosts::hosts::{AiHost, HostFile};
 use super::import::find_host;
 use crate::arguments::{Format, InstallArguments};
 use crate::environment::ProcessEnv;
-use crate::host_files::{FileChange, file_failure, is_trunkline, user_environment};
+use crate::host_files::{
+    FileChange, file_failure, is_trunkline, parse_host_text, user_environment,
+};
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -132,10 +134,7 @@ fn edited(
 
 /// Whether the entry of that name starts Trunkline.
 fn is_own_entry(file: &HostFile, text: &str, name: &str) -> bool {
-    let loaded = match file.format {
-        FileFormat::Json => config::parse_section("the file", text, &[]),
-        FileFormat::Toml | FileFormat::Yaml => config::parse("the file", text),
-    };
+    let loaded = parse_host_text("the file", text, file.format);
     loaded.config.server(name).is_some_and(|server| is_trunkline(&server.to_entry()))
 }
 

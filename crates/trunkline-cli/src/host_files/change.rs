@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde_json::Value;
-use trunkline::config::{self, LoadedConfig, Server, escape_control};
+use trunkline::config::{LoadedConfig, Server, escape_control};
 use trunkline_hosts::edit::FileFormat;
 use trunkline_hosts::file::{ConfigFile, FileError};
 
+use super::host_text::parse_host_text;
 use super::literals::masked_entry;
 
 /// A change that is not written yet.
@@ -37,11 +38,7 @@ impl FileChange {
     /// secret in it.
     pub(crate) fn diff(&self) -> String {
         let name = escape_control(&self.path().to_string_lossy());
-        let read = |text: &str| match self.format {
-            _ if text.trim().is_empty() => LoadedConfig::default(),
-            FileFormat::Json => config::parse_section(&name, text, &[]),
-            FileFormat::Toml | FileFormat::Yaml => config::parse(&name, text),
-        };
+        let read = |text: &str| parse_host_text(&name, text, self.format);
         let (before, after) = (read(self.file.text()), read(&self.text));
         let all = before.config.servers().chain(after.config.servers());
         let names: BTreeSet<&str> = all.map(|server| server.name.as_str()).collect();

@@ -8,11 +8,11 @@ use trunkline::config::{
     self, Diagnostic, Environment as _, LoadedConfig, Server, Severity, escape_control,
     is_valid_secret_name,
 };
-use trunkline_hosts::edit::FileFormat;
 use trunkline_hosts::file::ConfigFile;
 use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HostFile};
 use trunkline_hosts::system::{System, UserEnvironment};
 
+use super::host_text::parse_host_text;
 use super::literals::{self, LiteralCredential};
 use super::references;
 use crate::environment::ProcessEnv;
@@ -87,12 +87,9 @@ impl FoundServers {
         {
             return;
         }
-        // Whole files in other formats have no other keys of ours.
-        let loaded = match file.format {
-            FileFormat::Toml | FileFormat::Yaml if section.is_empty() => {
-                config::parse(&shown, &text)
-            }
-            _ => config::parse_section(&shown, &text, section),
+        let loaded = match section {
+            [] => parse_host_text(&shown, &text, file.format),
+            path => config::parse_section(&shown, &text, path),
         };
         self.add_problems(&shown, &loaded);
         for server in loaded.config.servers() {

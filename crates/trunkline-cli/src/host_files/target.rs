@@ -96,8 +96,9 @@ impl TargetFile {
 
     /// The key of the servers: the one that the file has.
     fn key_path(&self) -> KeyPath {
-        let is_there = |key: &str| self.text.contains(&format!("\"{key}\""));
-        let is_vscode = is_there("servers") && !is_there("mcpServers");
+        let has =
+            |key: &str| edit::has_value(&self.text, FileFormat::Json, &[key]).unwrap_or(false);
+        let is_vscode = has("servers") && !has("mcpServers");
         KeyPath::map([if is_vscode { "servers" } else { "mcpServers" }])
     }
 
@@ -112,9 +113,8 @@ impl TargetFile {
 /// Refuses a file of a host with keys or a format of its own: an entry of ours would not be read by that host.
 fn require_own_format(name: &str, text: &str) -> Result<()> {
     let is_json = text.trim().is_empty() || text.trim_start().starts_with(['{', '/', '\u{feff}']);
-    let foreign = ["mcp", "context_servers"];
-    let foreign = foreign.iter().find(|key| !config::section_names(text, key).is_empty());
-    if is_json && foreign.is_none() {
+    let has = |key: &&str| edit::has_value(text, FileFormat::Json, &[key]).unwrap_or(false);
+    if is_json && !["mcp", "context_servers"].iter().any(has) {
         return Ok(());
     }
     bail!(

@@ -1,9 +1,11 @@
 //! The statements of a TOML text with their spans, and its value.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
-use toml_edit::{Document, Item, TableLike};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind, parse_document};
 
@@ -39,40 +41,36 @@ pub(crate) struct TomlMember {
 
 /// The value of a text.
 pub(crate) fn parse(text: &str) -> Result<Value, EditError> {
-    let document = Document::parse(text).map_err(|error| {
+    let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(text.len(), |span| span.start);
         EditError::syntax(text, at, error.message().trim().replace('\n', "; "))
     })?;
-    Ok(table_value(document.as_table()))
+    Ok(table_value(table.get_ref()))
 }
 
-fn table_value(table: &dyn TableLike) -> Value {
-    let field = |(key, item): (&str, &Item)| (key.to_owned(), item_value(item));
+fn table_value(table: &DeTable<'_>) -> Value {
+    let field = |(key, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+        (key.get_ref().to_string(), value_of(value.get_ref()))
+    };
     Value::Object(table.iter().map(field).collect::<Map<_, _>>())
 }
 
-fn item_value(item: &Item) -> Value {
-    if let Some(table) = item.as_table_like() {
-        return table_value(table);
-    }
-    if let Item::ArrayOfTables(tables) = item {
-        return tables.iter().map(|table| table_value(table)).collect();
-    }
-    item.as_value().map_or(Value::Null, scalar_value)
-}
-
-fn scalar_value(value: &toml_edit::Value) -> Value {
-    use toml_edit::Value as Toml;
+fn value_of(value: &DeValue<'_>) -> Value {
     match value {
-        Toml::String(text) => Value::from(text.value().as_str()),
-        Toml::Integer(number) => Value::from(*number.value()),
-        Toml::Float(number) => serde_json::Number::from_f64(*number.value())
-            .map_or_else(|| Value::from(number.value().to_string()), Value::Number),
-        Toml::Boolean(value) => Value::from(*value.value()),
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            let decimal = i64::from_str_radix(number.as_str(), number.radix());
+            decimal.map_or_else(|_| Value::from(number.as_str()), Value::from)
+        }
+        DeValue::Float(number) => {
+            let finite = number.as_str().parse().ok().and_then(serde_json::Number::from_f64);
+            finite.map_or_else(|| Value::from(number.as_str()), Value::Number)
+        }
+        DeValue::Boolean(value) => Value::from(*value),
         // Only compared: a form that no other value has.
-        Toml::Datetime(time) => Value::from(format!("\0{}", time.value())),
-        Toml::Array(items) => items.iter().map(scalar_value).collect(),
-        Toml::InlineTable(table) => table_value(table),
+        DeValue::Datetime(time) => Value::from(format!("\0{time}")),
+        DeValue::Array(items) => items.iter().map(|item| value_of(item.get_ref())).collect(),
+        DeValue::Table(table) => table_value(table),
     }
 }
 
