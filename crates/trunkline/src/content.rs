@@ -10,7 +10,7 @@ mod artifact;
 mod arguments;
 mod uris;
 
-pub use arguments::{InvalidArguments, validate_arguments};
+pub use arguments::{InvalidArguments, json_type, validate_arguments};
 pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
 pub use block::ResultKind;
 pub use notice::with_untrusted_notices;

@@ -25,7 +25,7 @@ pub use item_arguments::{ItemListArguments, ItemRequest};
 pub(crate) use item_line::{item_contains, item_line};
 pub use item_tools::ItemTool;
 pub use shown::{MAX_SHOWN_TOOLS, ShownTool, ShownToolSet};
-pub use signature::{search_line, signature};
+pub use signature::{parameter_list, parameter_type, search_line, signature};
 pub use surface::{Surface, estimated_tokens};
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::host::tool_name::TypedName;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::typed::{ArgumentWord, ArgumentWords, ToolSchema, object, parse_pair, parse_word};
+use crate::typed::{ArgumentWords, ToolSchema, object, parse_pair, parse_word};
 
 /// Largest file for an argument.
 const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
@@ -37,8 +37,10 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     // Mistakes in words are found before a server is started.
     let (_, words) = arguments.split_url();
-    let options = words_of(&arguments.arguments, parse_pair)?;
-    words_of(words.get(1..).unwrap_or_default(), parse_word)?;
+    let parsed = words.iter().skip(1).map(|word| parse_word(word)).collect::<Result<Vec<_>>>()?;
+    let options = arguments.arguments.iter().map(|word| parse_pair(word));
+    let options = options.collect::<Result<Vec<_>>>()?;
+    ArgumentWords::new([options.clone(), parsed.clone()].concat())?;
     let document = document(arguments, words, terminal)?;
     let time = TimeLimit::new(arguments.bounds.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
@@ -60,8 +62,9 @@ pub(crate) fn run(
         let given = match document {
             Some(document) => document,
             None => {
-                let rest = words_of(rest, parse_word)?;
-                let words = ArgumentWords::new([options, rest].concat())?;
+                // The words before are the name of the tool.
+                let rest = parsed.get(parsed.len() - rest.len()..).unwrap_or_default();
+                let words = ArgumentWords::new([&options[..], rest].concat())?;
                 let read = |file: &str| read_file(environment, file);
                 let given = words.for_tool(&schema, !arguments.no_check, &read)?;
                 match arguments.yes || arguments.no_check {
@@ -85,16 +88,6 @@ pub(crate) fn run(
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
-}
-
-fn words_of(
-    words: &[String],
-    parse: impl Fn(&str) -> Result<ArgumentWord>,
-) -> Result<Vec<ArgumentWord>> {
-    let parsed: Result<Vec<_>> = words.iter().map(|word| parse(word)).collect();
-    let parsed = parsed?;
-    ArgumentWords::new(parsed.clone())?;
-    Ok(parsed)
 }
 
 /// The arguments as one JSON document, if they are given so.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::config::{Trust, escape_control};
 use trunkline::message::Raw;
-use trunkline::meta::signature;
+use trunkline::meta::parameter_list;
 use trunkline::name::ServerName;
 
 use super::listing::{ListCommand, fate};
@@ -81,7 +81,7 @@ fn heading(
 fn item(entry: &Entry, layout: TextLayout) -> String {
     let name = escape_control(entry.exposed());
     let signature = match entry.kind() {
-        ItemKind::Tool => tool_parameters(entry),
+        ItemKind::Tool => parameter_list(entry.definition()),
         ItemKind::Prompt => prompt_parameters(entry),
         ItemKind::Resource | ItemKind::ResourceTemplate => String::new(),
     };
@@ -97,13 +97,6 @@ fn item(entry: &Entry, layout: TextLayout) -> String {
             signature + &layout.wrap(&summary, FURTHER_INDENT, FURTHER_INDENT)
         }
     }
-}
-
-/// The parameters of a tool: `(path: string, head?: number)`.
-fn tool_parameters(entry: &Entry) -> String {
-    let definition = entry.definition().without("description");
-    let line = signature(&definition.with("name", &Raw::from_string("")));
-    escape_control(&line)
 }
 
 /// The arguments of a prompt: `(page, style?)`.

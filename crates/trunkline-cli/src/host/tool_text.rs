@@ -8,7 +8,7 @@ use serde_json::Value;
 use trunkline::catalog::Entry;
 use trunkline::config::escape_control;
 use trunkline::message::Raw;
-use trunkline::meta::signature;
+use trunkline::meta::{parameter_list, parameter_type};
 
 use crate::arguments::quoted;
 use crate::output::report;
@@ -47,8 +47,7 @@ pub(crate) fn render(entry: &Entry, layout: TextLayout, (options, server): (&str
     let definition = entry.definition();
     let mut text = String::new();
     let name = escape_control(entry.exposed());
-    let line = signature(&definition.without("description").with("name", &Raw::from_string("")));
-    text += &layout.wrap_named(&name, &escape_control(&line), 0, 4);
+    text += &layout.wrap_named(&name, &parameter_list(definition), 0, 4);
     let of = format!("of server {}", escape_control(entry.server().name.as_str()));
     let of = match definition
         .get("title")
@@ -173,16 +172,16 @@ fn type_text(schema: &Value) -> String {
         let more = if values.len() > MAX_VALUES { " or …" } else { "" };
         return format!("{}{more}", shown.join(" or "));
     }
-    let property = serde_json::json!({ "inputSchema": { "properties": { "x": schema } } });
-    let line = signature(&Raw::from_value(&property));
-    // The notation of signatures: `(x?: string[])`.
-    let kind = line.strip_prefix("(x?: ").and_then(|it| it.strip_suffix(')')).unwrap_or("any");
-    match (kind, schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array)) {
+    let kind = parameter_type(&Raw::from_value(schema));
+    match (
+        kind.as_str(),
+        schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array),
+    ) {
         ("any", Some(choices)) => {
             let kinds: Vec<_> = choices.iter().take(MAX_VALUES).map(type_text).collect();
             kinds.join(" or ")
         }
-        _ => kind.to_owned(),
+        _ => kind,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use trunkline::content::json_type;
 use trunkline::message::Raw;
 
 use super::word::KeyPath;
@@ -141,18 +142,7 @@ fn own_types(schema: &Value) -> Vec<String> {
         return named;
     }
     let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    values.chain(schema.get("const")).map(|value| type_of(value).to_owned()).collect()
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    values.chain(schema.get("const")).map(|value| json_type(value).to_owned()).collect()
 }
 
 impl ValueTypes {
@@ -164,7 +154,7 @@ impl ValueTypes {
     pub(super) fn typed(&self, text: &str) -> Raw {
         let as_text = || Raw::from_string(text);
         let Ok(json) = Raw::from_text(text.trim()) else { return as_text() };
-        let kind = type_of(&json.to_value());
+        let kind = json_type(&json.to_value());
         let is_container = matches!(kind, "array" | "object");
         let is_listed = |value: &Value| self.1.contains(value);
         if is_listed(&Value::from(text)) != is_listed(&json.to_value()) {

@@ -151,7 +151,7 @@ impl ArgumentCheck<'_> {
             return true;
         }
         let allowed: Vec<_> = allowed.iter().map(|word| with_article(word)).collect();
-        let found = with_article(type_of(value));
+        let found = with_article(json_type(value));
         self.report(format!("{place} must be {}, not {found}", allowed.join(" or ")));
         false
     }
@@ -275,12 +275,13 @@ fn count(number: usize) -> Option<f64> {
 fn is_of_type(value: &Value, word: &str) -> bool {
     match word {
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        "number" | "string" | "boolean" | "null" | "array" | "object" => type_of(value) == word,
+        "number" | "string" | "boolean" | "null" | "array" | "object" => json_type(value) == word,
         _ => true,
     }
 }
 
-fn type_of(value: &Value) -> &'static str {
+/// The type of a value, in the words of JSON Schema.
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

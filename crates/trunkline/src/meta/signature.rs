@@ -40,15 +40,26 @@ const MAX_DESCRIPTION_CHARS: usize = 140;
 /// assert_eq!(line, "fs_read(path: string, head?: number): Read a file. More text.");
 /// ```
 pub fn signature(definition: &Raw) -> String {
-    let [name, description, schema] = definition.get_all(["name", "description", "inputSchema"]);
+    let [name, description] = definition.get_all(["name", "description"]);
     let name = name.as_ref().and_then(Raw::as_str).unwrap_or_default();
-    let mut line = format!("{name}({})", schema.as_ref().map(parameters).unwrap_or_default());
+    let mut line = format!("{name}{}", parameter_list(definition));
     let description = description.as_ref().and_then(Raw::as_str).unwrap_or_default();
     let description = beginning(&description, MAX_DESCRIPTION_CHARS);
     if !description.is_empty() {
         let _ = write!(line, ": {description}");
     }
     escape_control(&line)
+}
+
+/// The parameters of a tool as in [`signature`]: `(path: string, head?: number)`.
+pub fn parameter_list(definition: &Raw) -> String {
+    let schema = definition.get("inputSchema");
+    escape_control(&format!("({})", schema.as_ref().map(parameters).unwrap_or_default()))
+}
+
+/// The type of a parameter as in [`signature`]: `string[]`.
+pub fn parameter_type(schema: &Raw) -> String {
+    escape_control(&beginning(&type_name(schema, 0), MAX_TYPE_CHARS))
 }
 
 /// The line of a tool in the answer to a search, with a mark if its server is untrusted.
