@@ -3,6 +3,7 @@
 //! Starts no server: tools are those of the cache on disk. Problems are not reported, since a shell would show them in
 //! the middle of a line.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -65,7 +66,9 @@ fn split(line: &str) -> Vec<String> {
 struct CommandLine<'l> {
     command: ClapCommand,
     /// The names of the subcommands.
-    path: Vec<&'l str>,
+    path: Vec<String>,
+    /// The file of `--config`.
+    config: Option<&'l str>,
     /// The words after the subcommand that are no options.
     positional: Vec<&'l str>,
     /// The option whose value is at the cursor.
@@ -78,11 +81,14 @@ impl<'l> CommandLine<'l> {
     fn parse(words: &'l [String]) -> Self {
         let (mut command, mut path) = (Arguments::command(), Vec::new());
         command.build();
-        let (mut positional, mut option) = (Vec::new(), None);
+        let (mut positional, mut option, mut config) = (Vec::new(), None::<Arg>, None);
         let current = words.last().map(String::as_str).unwrap_or_default();
         let before = words.len().saturating_sub(1);
         for word in words.iter().take(before).skip(1).map(String::as_str) {
-            if option.take().is_some() {
+            if let Some(option) = option.take() {
+                if option.get_long() == Some("config") {
+                    config = Some(word);
+                }
                 continue;
             }
             if word.starts_with('-') {
@@ -96,12 +102,7 @@ impl<'l> CommandLine<'l> {
                 positional.push(word);
             }
         }
-        let path = path
-            .iter()
-            .filter_map(|name| words.iter().find(|it| *it == name))
-            .map(String::as_str)
-            .collect();
-        Self { command, path, positional, option, current }
+        Self { command, path, config, positional, option, current }
     }
 
     fn candidates(&self, settings: &Settings, environment: &Arc<ProcessEnv>) -> Vec<String> {
@@ -135,7 +136,9 @@ impl<'l> CommandLine<'l> {
         if !possible.is_empty() {
             return possible.iter().map(|it| it.get_name().to_owned()).collect();
         }
-        let Some(known) = KnownItems::load(settings, environment) else { return Vec::new() };
+        let Some(known) = KnownItems::load(self.config, settings, environment) else {
+            return Vec::new();
+        };
         match option.get_long() {
             Some("server" | "off") => known.servers(),
             Some("agent") => known.agents.keys().map(AgentName::to_string).collect(),
@@ -148,7 +151,7 @@ impl<'l> CommandLine<'l> {
 
     /// Servers, tools, arguments and hosts, by the command.
     fn items(&self, settings: &Settings, environment: &Arc<ProcessEnv>) -> Vec<String> {
-        let command = self.path.first().copied().unwrap_or_default();
+        let command = self.path.first().map(String::as_str).unwrap_or_default();
         if matches!(command, "import" | "install" | "uninstall") {
             return HOSTS.iter().map(AiHost::id).map(str::to_owned).collect();
         }
@@ -157,9 +160,11 @@ impl<'l> CommandLine<'l> {
         if !values.is_empty() {
             return values;
         }
-        let Some(known) = KnownItems::load(settings, environment) else { return Vec::new() };
+        let Some(known) = KnownItems::load(self.config, settings, environment) else {
+            return Vec::new();
+        };
         match command {
-            "tools" | "ls" | "prompts" | "resources" | "login" | "logout" | "restart" | "logs"
+            "tools" | "prompts" | "resources" | "login" | "logout" | "restart" | "logs"
             | "remove" => known.servers(),
             "call" | "tool" => known.words(ItemKind::Tool, &self.positional, self.current),
             "prompt" | "complete" => known.words(ItemKind::Prompt, &self.positional, self.current),
@@ -193,8 +198,12 @@ struct KnownItems {
 }
 
 impl KnownItems {
-    fn load(settings: &Settings, environment: &Arc<ProcessEnv>) -> Option<Self> {
-        let mut options = settings.load_options(environment, None);
+    fn load(
+        config: Option<&str>,
+        settings: &Settings,
+        environment: &Arc<ProcessEnv>,
+    ) -> Option<Self> {
+        let mut options = settings.load_options(environment, config.map(PathBuf::from));
         // Only names are read, also of a file that is not trusted.
         options.discovered = DiscoveredFiles::Run;
         let (loaded, agents) = load_waiting(environment, options).ok()?;

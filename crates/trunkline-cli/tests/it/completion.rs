@@ -22,7 +22,10 @@ fn folder() -> Folder {
         "agents": { "reader": { "tools": ["*"] } },
         "bundles": { "loud": { "serverId": "words" } },
     });
-    let folder = Folder::new().file("trunkline.json", config.to_string());
+    let other = json!({ "mcpServers": { "elsewhere": { "command": "x" } } });
+    let folder = Folder::new()
+        .file("trunkline.json", config.to_string())
+        .file("other.json", other.to_string());
     assert_eq!(folder.run(&["tools", "everything"]).code, 0);
     assert_eq!(folder.run(&["tools", "words"]).code, 0);
     folder
@@ -43,6 +46,8 @@ fn servers_tools_arguments_and_values_are_completed() {
             "includeImage=false\nincludeImage=true\n",
         ),
         ("trunkline tools --server w", "words\n"),
+        ("trunkline ls w", "words\n"),
+        ("trunkline --config other.json tools ", "elsewhere\n"),
         ("trunkline tools --agent ", "reader\n"),
         ("trunkline tools --bundle ", "loud\n"),
         ("trunkline tools --access read-w", "read-write\n"),
