@@ -58,9 +58,10 @@ pub(crate) fn run(
 fn as_text(service: &ServiceInfo, status: &Value) -> String {
     let clients = status["clients"].as_u64().unwrap_or_default();
     let mut text = format!(
-        "The service runs ({}, version {}) with {}.\n",
+        "The service runs ({}, version {}, protocol {}) with {}.\n",
         service.process(),
         escape_control(&service.build),
+        service.protocol,
         plural(usize::try_from(clients).unwrap_or_default(), "client"),
     );
     for project in status["projects"].as_array().into_iter().flatten() {

@@ -482,6 +482,51 @@ fn a_client_of_another_version_gets_a_clear_error() {
     assert!(answer.contains("trunkline restart"), "{answer}");
 }
 
+/// The program as another build: its version is another number of the same length.
+fn other_build(path: &Path) {
+    let (own, other) = (env!("CARGO_PKG_VERSION").as_bytes(), b"0.0.9");
+    assert_eq!(own.len(), other.len(), "choose another number");
+    let mut bytes = fs::read(env!("CARGO_BIN_EXE_trunkline")).unwrap();
+    let is_own = |window: &[u8]| window == own;
+    let found: Vec<_> = bytes
+        .windows(own.len())
+        .enumerate()
+        .filter(|(_, it)| is_own(it))
+        .map(|(at, _)| at)
+        .collect();
+    for at in found {
+        bytes[at..at + other.len()].copy_from_slice(other);
+    }
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A service and a client of two builds get along, and `ps` shows the build of the service.
+#[test]
+fn two_builds_of_the_program_get_along() {
+    let machine = Machine::new(&config(&marker()));
+    let program = machine.folder.project().join("trunkline");
+    other_build(&program);
+    let template = machine.folder.bare_command(&[]);
+    let other = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(words).current_dir(machine.folder.project()).env_clear();
+        command.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    };
+    assert!(other(&["up"]).stdout(Stdio::null()).status().unwrap().success());
+    let mut client = machine.session();
+    assert_eq!(client.shout("a"), "A");
+    let shown = machine.folder.run(&["ps"]).output;
+    assert!(shown.contains("version 0.0.9, protocol 2"), "{shown}");
+    assert_eq!(machine.folder.run(&["restart"]).code, 0);
+    let shown = machine.folder.run(&["ps"]).output;
+    assert!(!shown.contains("0.0.9"), "the restart has replaced it: {shown}");
+    let mut older = Client::start(other(&["connect"]));
+    older.open();
+    assert_eq!((older.shout("b"), client.shout("c")), ("B".to_owned(), "C".to_owned()));
+}
+
 /// A client of an older program is served as before.
 #[test]
 fn an_older_client_gets_along_with_a_newer_service() {
