@@ -129,7 +129,8 @@ pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
 /// The same with the logins of the user, and a cache directory.
 pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
     let builder = builder(environment).oauth(oauth(settings, environment, Browser::Unknown));
-    match environment.memory_directory() {
+    // A server on the command line may be under development: its lists of the last run are not used.
+    match environment.memory_directory().filter(|_| settings.server.is_none()) {
         Some(folder) => builder.cache_dir(folder),
         None => builder,
     }

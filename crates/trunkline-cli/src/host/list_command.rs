@@ -37,7 +37,7 @@ pub(crate) fn run(
         // Reports an unknown agent before anything is started.
         let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
-        let remembered = remembered(arguments, settings, hosted, (&asked, kinds));
+        let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
         let is_unknown = |server: &&ServerName| !remembered.contains(server);
         let unknown_lists: Vec<_> = asked.iter().filter(is_unknown).cloned().collect();
         let unavailable = hosted.refresh(&unknown_lists, kinds, terminal).await;
@@ -91,19 +91,6 @@ fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result
         Some(name) => Ok(vec![hosted.find(name)?]),
         None if arguments.all => Ok(hosted.all()),
         None => Ok(hosted.holders(view)),
-    }
-}
-
-/// The servers whose lists of the last run are used. One on the command line may be under development.
-fn remembered(
-    arguments: &ListArguments,
-    settings: &Settings,
-    hosted: &CommandHost,
-    (asked, kinds): (&[ServerName], &[ItemKind]),
-) -> Vec<ServerName> {
-    match arguments.refresh || settings.server.is_some() {
-        true => Vec::new(),
-        false => hosted.cached(asked, kinds),
     }
 }
 

@@ -69,3 +69,21 @@ fn a_tool_with_a_thousand_arguments_is_described_in_part() {
     let run = folder.run(&["call", "s", "wide", "p1001=x"]);
     assert!(run.code == 6 && run.messages.contains("no argument `p1001`"), "{run}");
 }
+
+/// A server on the command line may be under development: no command uses its lists of the last run.
+#[test]
+fn lists_of_a_server_on_the_command_line_are_not_kept() {
+    let schema = |name: &str| {
+        json!({ "type": "object", "properties": { name: { "type": "string" } } }).to_string()
+    };
+    let folder = Folder::new().file("server.py", SERVER);
+    let python = peers::python();
+    let server = ["--", python.to_str().unwrap(), "server.py", "schema.json"];
+    for command in [&["tools"][..], &["types"], &["search", "wide"], &["tool", "wide"]] {
+        for name in ["before", "after"] {
+            std::fs::write(folder.project().join("schema.json"), schema(name)).unwrap();
+            let run = folder.run(&[command, &server].concat());
+            assert!(run.code == 0 && run.output.contains(name), "{command:?}: {run}");
+        }
+    }
+}
