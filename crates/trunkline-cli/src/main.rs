@@ -8,6 +8,8 @@ mod config;
 mod typed;
 mod tool_types;
 mod host_files;
+#[cfg(unix)]
+mod socket;
 mod host;
 mod gateway;
 mod control;

@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
+    /// Whether servers of a running background service are used instead of starting them.
+    pub(crate) uses_service: bool,
     /// The access rule for all servers in this run.
     pub(crate) access: Option<Access>,
     /// The mode of scopes that have none of their own, in this run.
@@ -53,6 +55,7 @@ impl Settings {
         Self {
             config: global.config.clone(),
             server: arguments.command.server(),
+            uses_service: arguments.command.uses_service(),
             progress: !global.no_progress && !global.quiet && !has_log,
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
             mode: arguments.command.mode().map(ToolMode::from),

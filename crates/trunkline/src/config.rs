@@ -50,6 +50,7 @@ mod dialect;
 mod foreign;
 mod validate;
 mod stateful;
+mod of_server;
 mod merge;
 mod discovery;
 mod load;

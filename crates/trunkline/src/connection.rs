@@ -9,6 +9,7 @@ mod client_meta;
 mod param_headers;
 mod pagination;
 mod cache;
+mod stream_source;
 mod options;
 mod session;
 mod published;
@@ -41,10 +42,11 @@ pub(crate) use credentials::login_auth;
 pub use options::{ConnectionOptions, OrphanProcess};
 pub use server_notification::ServerNotification;
 use state::log_level::RequestedLogLevel;
+pub use stream_source::{StreamFuture, StreamSource};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::transport::{
-    ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess,
+    ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess, ServerStream,
 };
 
 use crate::config::{Fingerprint, Protocol, Restart, Server, ServerSettings, Transport};

@@ -49,7 +49,9 @@ mod status;
 mod unready;
 mod meta;
 mod shown;
+mod weak_host;
 mod caller;
+mod of_server;
 mod conversations;
 mod item_tools;
 mod login;
@@ -57,15 +59,16 @@ mod login_link;
 mod login_watch;
 mod progress;
 mod tool;
+mod start_error;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
-pub use self::builder::{HostBuilder, StartError};
+pub use self::builder::HostBuilder;
 pub use self::caller::{Arguments, HostCaller};
 use self::catalog_task::{CatalogTask, NewCatalog, RefreshHandle};
 use self::conversations::ConversationState;
@@ -82,9 +85,11 @@ pub use self::progress::Progress;
 pub use self::relay::{RelayMethod, ResolvedRequest, TaskOrigin};
 use self::search_index::SearchIndex;
 use self::shown::CallerShownTools;
+pub use self::start_error::StartError;
 pub use self::status::{ServerCondition, ServerStatus};
 pub use self::toggle_store::{ToggleStore, ToggleStoreError};
 pub use self::tool::{Tool, ToolCall};
+pub use self::weak_host::WeakHost;
 use crate::call::{CallError, CallOptions, ClientContext, Completion, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Diagnostic, Restart, Server, Share};
@@ -139,19 +144,6 @@ impl ActiveConfig {
 #[derive(Clone)]
 pub struct Host {
     shared: Arc<HostShared>,
-}
-
-/// A handle that does not keep its host alive.
-#[derive(Clone)]
-pub struct WeakHost {
-    shared: Weak<HostShared>,
-}
-
-impl WeakHost {
-    /// The host, while another handle keeps it alive.
-    pub fn upgrade(&self) -> Option<Host> {
-        self.shared.upgrade().map(|shared| Host { shared })
-    }
 }
 
 struct HostShared {
@@ -253,11 +245,6 @@ impl Host {
         for options in &self.shared.connections {
             options.declare_capabilities(capabilities.clone());
         }
-    }
-
-    /// A handle that does not keep the host alive.
-    pub fn downgrade(&self) -> WeakHost {
-        WeakHost { shared: Arc::downgrade(&self.shared) }
     }
 
     /// The Trunkline processes above this one, as passed to its servers (CON-16).

@@ -1,15 +1,18 @@
-//! Transports: stdio, Streamable HTTP and HTTP+SSE, which turn bytes into messages and back.
+//! Transports: stdio, Streamable HTTP, HTTP+SSE and any stream, which turn bytes into messages and back.
 //!
 //! A transport is driven by its owner: [`send`](stdio::StdioTransport::send) queues a message and
 //! returns at once, `next` moves bytes both ways until an event occurs. No transport has a task of
 //! its own, so that a call costs one hop to the actor of its server and no other.
 
 mod truncation;
+mod oversized_response;
+mod write_queue;
 mod mask;
 mod stderr_tail;
 pub(crate) mod stdio;
 pub(crate) mod http;
 pub(crate) mod sse;
+pub(crate) mod stream;
 mod any;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,7 @@ pub(crate) use mask::SecretMask;
 pub(crate) use stderr_tail::StderrTail;
 pub use stdio::process::{ChildOptions, RemainingProcess};
 pub(crate) use stdio::program_output::{RunLimits, program_output};
+pub use stream::ServerStream;
 
 use crate::error::Error;
 use crate::message::Response;

@@ -36,6 +36,10 @@ pub(crate) struct CallerArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
 
+    /// Starts servers itself, also if the background service runs
+    #[arg(long)]
+    pub(crate) no_service: bool,
+
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }

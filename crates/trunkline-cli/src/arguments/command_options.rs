@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::call::RunArguments;
+use super::call::{CallerArguments, RunArguments};
 use super::command::Command;
 use super::command_line_server::{CommandLineServer, is_url};
 use super::serve::ModeArgument;
@@ -10,21 +10,34 @@ use super::serve::ModeArgument;
 impl Command {
     /// The `RunArguments` of commands that list, call or serve.
     pub(crate) fn run_arguments(&self) -> Option<&RunArguments> {
+        match self {
+            Self::Status(arguments) => Some(&arguments.run),
+            Self::Serve(arguments) => Some(&arguments.run),
+            _ => self.caller_arguments().map(|caller| &caller.run),
+        }
+    }
+
+    /// Whether the command uses servers of a running background service. `status` starts them, to say whether
+    /// they can be started.
+    pub(crate) fn uses_service(&self) -> bool {
+        self.caller_arguments().is_some_and(|caller| !caller.no_service) && self.server().is_none()
+    }
+
+    /// The caller of commands that list or call.
+    fn caller_arguments(&self) -> Option<&CallerArguments> {
         Some(match self {
-            Self::Status(arguments) => &arguments.run,
-            Self::Serve(arguments) => &arguments.run,
             Self::Tools(arguments) | Self::Resources(arguments) | Self::Prompts(arguments) => {
-                &arguments.who.run
+                &arguments.who
             }
-            Self::Tool(arguments) => &arguments.who.run,
-            Self::Search(arguments) => &arguments.who.run,
-            Self::Tokens(arguments) => &arguments.who.run,
-            Self::Types(arguments) => &arguments.who.run,
-            Self::Call(arguments) => &arguments.who.run,
-            Self::Read(arguments) => &arguments.who.run,
-            Self::Prompt(arguments) => &arguments.who.run,
-            Self::Complete(arguments) => &arguments.who.run,
-            Self::Explain(arguments) => &arguments.who.run,
+            Self::Tool(arguments) => &arguments.who,
+            Self::Search(arguments) => &arguments.who,
+            Self::Tokens(arguments) => &arguments.who,
+            Self::Types(arguments) => &arguments.who,
+            Self::Call(arguments) => &arguments.who,
+            Self::Read(arguments) => &arguments.who,
+            Self::Prompt(arguments) => &arguments.who,
+            Self::Complete(arguments) => &arguments.who,
+            Self::Explain(arguments) => &arguments.who,
             #[cfg(unix)]
             Self::Connect(_)
             | Self::Up(_)
@@ -34,7 +47,9 @@ impl Command {
             | Self::Logs(_) => {
                 return None;
             }
-            Self::Check(_)
+            Self::Status(_)
+            | Self::Serve(_)
+            | Self::Check(_)
             | Self::Config
             | Self::Login(_)
             | Self::Logout(_)

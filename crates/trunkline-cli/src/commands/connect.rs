@@ -11,12 +11,12 @@ use crate::environment::ProcessEnv;
 use crate::output::exit::Outcome;
 use crate::output::stdio::is_disconnect;
 use crate::output::terminal::Terminal;
-use crate::service::dial::{Link, ask, dial};
-use crate::service::hello::{ClientEnvironment, Wants};
 use crate::service::relay::{DialFuture, DialMode, ProbeFuture, ServiceAccess, relay};
-use crate::service::runtime_dir::{RuntimeDir, shown};
 use crate::service::start;
 use crate::settings::Settings;
+use crate::socket::dial::{Link, ask, dial};
+use crate::socket::hello::{ClientEnvironment, Wants};
+use crate::socket::runtime_dir::{RuntimeDir, shown};
 
 pub(crate) fn run(
     arguments: &ConnectArguments,

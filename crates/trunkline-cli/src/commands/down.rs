@@ -9,10 +9,11 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
-use crate::service::hello::{ServiceInfo, Wants};
-use crate::service::runtime_dir::RuntimeDir;
-use crate::service::{dial, lock};
+use crate::service::lock;
 use crate::settings::Settings;
+use crate::socket::dial;
+use crate::socket::hello::{ServiceInfo, Wants};
+use crate::socket::runtime_dir::RuntimeDir;
 
 pub(crate) fn run(
     settings: &Settings,

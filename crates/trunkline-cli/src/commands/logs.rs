@@ -16,9 +16,10 @@ use crate::environment::ProcessEnv;
 use crate::host::command_host::runtime;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
-use crate::service::hello::Wants;
-use crate::service::runtime_dir::{RuntimeDir, shown};
-use crate::service::{dial, start, tail};
+use crate::service::{start, tail};
+use crate::socket::dial;
+use crate::socket::hello::Wants;
+use crate::socket::runtime_dir::{RuntimeDir, shown};
 
 /// The interval of looking for new lines.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -48,9 +48,9 @@ pub(crate) fn run(
 #[cfg(unix)]
 fn link_of_service(environment: &ProcessEnv) -> Result<String> {
     use crate::host::command_host::runtime;
-    use crate::service::dial;
-    use crate::service::hello::Wants;
-    use crate::service::runtime_dir::RuntimeDir;
+    use crate::socket::dial;
+    use crate::socket::hello::Wants;
+    use crate::socket::runtime_dir::RuntimeDir;
 
     let folder = RuntimeDir::of(environment)?;
     let Some(welcome) = runtime()?.block_on(dial::ask(&folder, Wants::Page))? else {

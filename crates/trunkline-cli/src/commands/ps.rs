@@ -12,10 +12,11 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, plural};
 use crate::output::terminal::Terminal;
-use crate::service::hello::{ServiceInfo, Wants};
-use crate::service::runtime_dir::RuntimeDir;
-use crate::service::{dial, lock};
+use crate::service::lock;
 use crate::settings::Settings;
+use crate::socket::dial;
+use crate::socket::hello::{ServiceInfo, Wants};
+use crate::socket::runtime_dir::RuntimeDir;
 
 /// Lines of standard error of a server that failed; `trunkline logs SERVER` has more.
 const MAX_LINES: usize = 3;

@@ -11,10 +11,10 @@ use crate::host::command_host::runtime;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
-use crate::service::dial;
-use crate::service::hello::Wants;
-use crate::service::runtime_dir::RuntimeDir;
 use crate::settings::Settings;
+use crate::socket::dial;
+use crate::socket::hello::Wants;
+use crate::socket::runtime_dir::RuntimeDir;
 
 /// The error if nothing runs.
 pub(crate) const NOT_RUNNING: &str = "no service is running";

@@ -9,12 +9,13 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
-use crate::service::hello::{BUILD, ServiceInfo, Wants};
 use crate::service::lock::{self, ServiceLock};
 use crate::service::run::{IdleEnd, serve};
-use crate::service::runtime_dir::RuntimeDir;
-use crate::service::{dial, start, unit_files};
+use crate::service::{start, unit_files};
 use crate::settings::Settings;
+use crate::socket::dial;
+use crate::socket::hello::{BUILD, ServiceInfo, Wants};
+use crate::socket::runtime_dir::RuntimeDir;
 
 pub(crate) fn run(
     arguments: &UpArguments,

@@ -31,6 +31,8 @@ use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
+#[cfg(unix)]
+use crate::socket::server_streams::ServiceStreams;
 
 const CHECK_SAYS: &str = "`trunkline check` says which";
 
@@ -111,6 +113,7 @@ pub(crate) fn with_host(
         Some(_) => builder,
         None => with_state(builder, &loaded, environment),
     };
+    let builder = with_service(builder, settings, environment);
     let result = run((loaded, agents), builder, terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
@@ -134,6 +137,23 @@ pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> 
         Some(folder) => builder.cache_dir(folder),
         None => builder,
     }
+}
+
+/// The same with the servers of a running service, which need not be started.
+fn with_service(
+    builder: HostBuilder,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+) -> HostBuilder {
+    #[cfg(unix)]
+    if settings.uses_service
+        && let Some(streams) = ServiceStreams::new(settings.config.clone(), environment)
+    {
+        return builder.streams(Arc::new(streams));
+    }
+    #[cfg(not(unix))]
+    let _ = (settings.uses_service, environment);
+    builder
 }
 
 /// The same with the stored toggles of the project.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::hello::ServiceInfo;
-use super::runtime_dir::{RuntimeDir, shown};
+use crate::socket::hello::ServiceInfo;
+use crate::socket::runtime_dir::{RuntimeDir, shown};
 
 /// How long a service that is ending may hold the lock: its servers get time to end.
 const ENDING: Duration = Duration::from_secs(20);

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tracing::info;
-use trunkline::config::{Config, FoundBy, Origin, Server, Share, ToolMode, escape_control};
+use trunkline::config::{ToolMode, escape_control};
 use trunkline::host::Host;
 use trunkline::registry::ConnectionPool;
 use trunkline_control::{
@@ -21,7 +21,7 @@ use trunkline_control::{
 };
 use trunkline_gateway::{Observer, client_capabilities};
 
-use super::hello::ClientEnvironment;
+use super::program_directories::ProgramDirectories;
 use super::tail;
 use crate::arguments::Format;
 use crate::config::consent;
@@ -38,12 +38,10 @@ use crate::output::exit::Failure;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Colors, Settings, Verbosity};
+use crate::socket::hello::ClientEnvironment;
 
 /// How long a project without clients keeps its servers.
 const IDLE: Duration = Duration::from_secs(5 * 60);
-
-/// How long a program without calls runs, if its entry does not say.
-const IDLE_SERVER: Duration = Duration::from_secs(30 * 60);
 
 /// All projects. Clones are the same.
 #[derive(Clone, Default)]
@@ -76,6 +74,8 @@ struct ProjectKey {
     config: Option<PathBuf>,
     mode: Option<String>,
     variables: u64,
+    /// Whether it is for commands, whose programs run in their directory.
+    is_for_commands: bool,
 }
 
 impl ProjectKey {
@@ -94,6 +94,7 @@ impl ProjectKey {
             config: client.config.clone(),
             mode: client.mode.clone(),
             variables: variables.finish(),
+            is_for_commands: client.server.is_some(),
         }
     }
 }
@@ -391,15 +392,20 @@ async fn start(
         verbosity: Verbosity::Normal,
         colors: Colors::Never,
         access: None,
+        uses_service: false,
         mode: mode.and_then(|mode| modes.into_iter().find(|it| it.as_str() == mode)),
         progress: false,
     };
     secrets::install(&settings, &environment);
     let directory = client.directory.clone();
+    let places = match client.server {
+        Some(_) => ProgramDirectories::of_commands(directory.clone()),
+        None => ProgramDirectories::of(&environment, directory.clone()),
+    };
     let shared = Arc::clone(shared);
     // Reads files, which may be slow.
     let started = tokio::task::spawn_blocking(move || {
-        start_blocking(&settings, &environment, (directory, id), &shared)
+        start_blocking(&settings, &environment, (directory, places, id), &shared)
     });
     started.await?
 }
@@ -407,12 +413,11 @@ async fn start(
 fn start_blocking(
     settings: &Settings,
     environment: &Arc<ProcessEnv>,
-    (directory, id): (PathBuf, String),
+    (directory, places, id): (PathBuf, ProgramDirectories, String),
     shared: &ProjectsShared,
 ) -> Result<Project> {
     let runtime = tokio::runtime::Handle::current();
     let terminal = Terminal::new(settings);
-    let places = ProgramDirectories::of(environment, directory.clone());
     let (reloader, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
     let files = ReloadStatus::default();
     let prepare = places.clone();
@@ -455,34 +460,4 @@ fn start_blocking(
     let environment = (**environment).clone();
     let found = ProjectFiles { project: id.clone(), options, environment };
     Ok(Project { id, host, directory, files, found, task })
-}
-
-/// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that
-/// happens to be first, so that clients in other directories share them.
-#[derive(Clone)]
-pub(crate) struct ProgramDirectories {
-    home: PathBuf,
-    project: PathBuf,
-}
-
-impl ProgramDirectories {
-    fn of(environment: &ProcessEnv, project: PathBuf) -> Self {
-        let home = environment.home_directory().unwrap_or_else(|| project.clone());
-        Self { home, project }
-    }
-
-    /// Sets the directories in a configuration.
-    pub(crate) fn apply(&self, config: Config) -> Config {
-        let config = config.with_directories(|server| self.directory(server).into());
-        config.for_many_clients(IDLE_SERVER)
-    }
-
-    fn directory(&self, server: &Server) -> PathBuf {
-        match &server.provenance.origin {
-            _ if server.behaviour.share == Share::PerProject => self.project.clone(),
-            Origin::File(file) if file.found == FoundBy::Fallback => self.home.clone(),
-            Origin::File(file) => file.workspace.clone(),
-            _ => self.project.clone(),
-        }
-    }
 }

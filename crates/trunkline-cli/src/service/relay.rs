@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use trunkline_gateway::{InputLine, Limits, LineReader};
 
 use super::client_session::{ClientSession, too_long_response, unsent_response};
-use super::dial::Link;
-use super::hello::{EndReason, Goodbye};
 use super::line_queue::LineQueue;
+use crate::socket::dial::Link;
+use crate::socket::hello::{EndReason, Goodbye};
 
 /// Bytes that wait for one side before the other is read on.
 const MAX_WAITING: usize = 4 * 1024 * 1024;

@@ -14,13 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
+use trunkline::host::Host;
 use trunkline::name::ConversationName;
-use trunkline_gateway::{InputLine, LineReader, Scope, StreamOptions, serve_stream};
+use trunkline_gateway::{InputLine, LineReader, Observer, Scope, StreamOptions, serve_stream};
 
-use super::dial::line;
-use super::hello::{
-    ClientEnvironment, EndReason, Goodbye, Hello, SUPPORTED, ServiceInfo, Wants, Welcome,
-};
 use super::lock::ServiceLock;
 use super::page::ServicePage;
 use super::projects::Projects;
@@ -28,6 +25,10 @@ use super::start;
 use crate::environment::ProcessEnv;
 use crate::host::signals::Signals;
 use crate::output::terminal::Terminal;
+use crate::socket::dial::line;
+use crate::socket::hello::{
+    ClientEnvironment, EndReason, Goodbye, Hello, SUPPORTED, ServiceInfo, Wants, Welcome,
+};
 
 /// How long a service without clients waits for the next one.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -315,14 +316,54 @@ async fn serve_client(
         conversation,
     };
     let Some(host) = project.host() else { return Ok(()) };
+    if let Some(server) = &client.server {
+        let observer = project.observer();
+        return serve_server((host, server, observer), service, lines, writer).await;
+    }
     if let Err(unknown) = scope.check(host) {
         return write(writer, &Welcome::refusal(unknown.to_string())).await;
     }
     write(writer, &Welcome::with(json!({ "notice": project.notice() }))).await?;
     let options = StreamOptions { scope, observer: project.observer() };
-    let serving = serve_stream(host.clone(), options, lines.into_reader(), &mut *writer);
+    serve_until_end((host.clone(), options), service, lines, writer).await
+}
+
+/// Serves one server of a project to a command, once it is ready.
+async fn serve_server(
+    (host, server, observer): (&Host, &str, Option<Observer>),
+    service: &Service,
+    lines: LineReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
+    let Some(connection) = host.servers().get(server) else {
+        return write(writer, &Welcome::refusal(no_server(server))).await;
+    };
+    let ready = tokio::select! {
+        ready = connection.connect() => ready,
+        () = service.ended() => return Ok(()),
+    };
+    if let Err(error) = ready {
+        return write(writer, &Welcome::refusal(error.to_string())).await;
+    }
+    let Some(alone) = host.of_server(server) else {
+        return write(writer, &Welcome::refusal(no_server(server))).await;
+    };
+    write(writer, &Welcome::with(Value::Null)).await?;
+    let options = StreamOptions { scope: Scope::default(), observer };
+    let served = serve_until_end((alone.clone(), options), service, lines, writer).await;
+    alone.shutdown().await;
+    served
+}
+
+/// Serves an MCP session until the client or the service ends.
+async fn serve_until_end(
+    (host, options): (Host, StreamOptions),
+    service: &Service,
+    lines: LineReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+) -> io::Result<()> {
     tokio::select! {
-        served = serving => return served,
+        served = serve_stream(host, options, lines.into_reader(), &mut *writer) => return served,
         () = service.ended() => {}
     }
     // A message may have been written in part.

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use trunkline::config::Environment as _;
 
 use super::lock::StartLock;
-use super::runtime_dir::{RuntimeDir, shown};
 use crate::environment::ProcessEnv;
 use crate::output::terminal::Terminal;
+use crate::socket::runtime_dir::{RuntimeDir, shown};
 
 /// How long the service may take to listen. Another one may be ending.
 const READY: Duration = Duration::from_secs(30);

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result};
 
-use super::runtime_dir::{RuntimeDir, shown};
 use crate::arguments::Supervisor;
 use crate::environment::ProcessEnv;
+use crate::socket::runtime_dir::{RuntimeDir, shown};
 
 /// The unit files for a supervisor, with the path of this program.
 pub(crate) fn text(supervisor: Supervisor, environment: &ProcessEnv) -> Result<String> {

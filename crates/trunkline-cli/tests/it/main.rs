@@ -61,6 +61,8 @@ mod serve_stdio;
 #[cfg(target_os = "linux")]
 mod service;
 #[cfg(target_os = "linux")]
+mod through_service;
+#[cfg(target_os = "linux")]
 mod serve_failures;
 #[cfg(target_os = "linux")]
 mod reload;

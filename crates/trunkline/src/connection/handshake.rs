@@ -2,6 +2,7 @@
 
 pub(super) mod closing;
 mod requests;
+mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -46,7 +47,8 @@ const PROBE: Duration = Duration::from_secs(8);
 pub(super) struct ConnectedServer {
     pub(super) session: Session,
     pub(super) described: ServerDescription,
-    pub(super) spoken: NegotiatedProtocol,
+    /// The protocol of the server itself; `None` for a stream, behind which it may speak another one.
+    pub(super) spoken: Option<NegotiatedProtocol>,
     pub(super) tools: ItemList,
 }
 
@@ -78,6 +80,9 @@ impl ServerConnector<'_> {
         self.options.chain().check_identity(&self.server.identity).map_err(|error| {
             Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
         })?;
+        if let Some(connected) = self.open_stream().await? {
+            return Ok(connected);
+        }
         self.transport().await?;
         let deadline = Instant::now() + self.timeouts().handshake;
         tokio::select! {
@@ -85,18 +90,28 @@ impl ServerConnector<'_> {
             () = self.wait_for_stop() => return Err(shutting_down()),
         }
         let agreed = self.negotiate(deadline).await;
-        let (mut session, described) = agreed.map_err(|error| self.with_earlier_stderr(error))?;
+        let negotiated = agreed.map_err(|error| self.with_earlier_stderr(error))?;
+        let spoken = negotiated_in(&negotiated.0);
+        let connected = self.connected(negotiated, deadline).await?;
+        self.options.cache().insert(*self.fingerprint, spoken);
+        Ok(ConnectedServer { spoken: Some(spoken), ..connected })
+    }
+
+    /// Lists the tools of a server after a successful negotiation.
+    async fn connected(
+        &self,
+        (mut session, described): NegotiatedSession,
+        deadline: Instant,
+    ) -> Result<ConnectedServer, Error> {
         let described = match described.bounded() {
             Ok(described) => described,
             Err(error) => return Err(self.failed(session, error, deadline).await),
         };
-        let spoken = negotiated_in(&session);
-        self.options.cache().insert(*self.fingerprint, spoken);
         let deadline = Instant::now() + self.timeouts().list;
         match self.list_tools(&mut session, deadline).await {
             Ok(tools) => {
                 let described = untrusted::sanitized_description(self.server.trust, described);
-                Ok(ConnectedServer { session, described, spoken, tools })
+                Ok(ConnectedServer { session, described, spoken: None, tools })
             }
             Err(error) => Err(self.list_failed(session, error, deadline).await),
         }
@@ -176,6 +191,11 @@ impl ServerConnector<'_> {
                 }
             }
         };
+        Ok(self.session(wire))
+    }
+
+    /// A session on a transport.
+    fn session(&self, wire: AnyTransport) -> Session {
         self.published.set_stderr(wire.stderr_tail());
         let client_meta = self.options.client_meta();
         let handler = self.options.handler();
@@ -184,7 +204,7 @@ impl ServerConnector<'_> {
         let mask = self.server.behaviour.redact.then(|| wire.stderr_tail().mask());
         let mut session = Session::new(wire, self.ids.next(), client_meta, answering);
         session.mask = mask;
-        Ok(session)
+        session
     }
 
     /// Resolves the references of the transport. It has its own timeout, because it does not depend
@@ -423,7 +443,9 @@ fn negotiated_in(session: &Session) -> NegotiatedProtocol {
         is_modern: session.version.era() == Era::Modern,
         transport: match session.transport() {
             AnyTransport::Sse(_) => RemoteTransport::Sse,
-            AnyTransport::Http(_) | AnyTransport::Stdio(_) => RemoteTransport::Streamable,
+            AnyTransport::Http(_) | AnyTransport::Stdio(_) | AnyTransport::Stream(_) => {
+                RemoteTransport::Streamable
+            }
         },
     }
 }

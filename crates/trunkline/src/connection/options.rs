@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
+use super::stream_source::StreamSource;
 use crate::auth::AuthProvider;
 use crate::config::{Chain, Resolver};
 use crate::error::Error;
@@ -31,6 +32,7 @@ pub struct ConnectionOptions {
     cache: Arc<ServerCache>,
     declaration: Arc<Mutex<ClientDeclaration>>,
     handler: Option<Arc<dyn CallHandler>>,
+    streams: Option<Arc<dyn StreamSource>>,
     oauth: Option<OAuth>,
     auth_providers: Arc<BTreeMap<Box<str>, Arc<dyn AuthProvider>>>,
     remaining: Arc<Mutex<Vec<OrphanProcess>>>,
@@ -90,6 +92,7 @@ impl ConnectionOptions {
             cache: Arc::default(),
             declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
+            streams: None,
             oauth: None,
             auth_providers: Arc::default(),
             remaining: Arc::default(),
@@ -127,6 +130,12 @@ impl ConnectionOptions {
         Self { handler: Some(handler), ..self }
     }
 
+    /// Asks for a stream to each server before it is started.
+    #[must_use]
+    pub fn with_streams(self, streams: Arc<dyn StreamSource>) -> Self {
+        Self { streams: Some(streams), ..self }
+    }
+
     /// Obtains tokens for remote servers, and keeps logins (CON-12). Without it, a server that requires
     /// authentication needs `headers`, `headersCommand` or `authProviderId`.
     #[must_use]
@@ -145,6 +154,10 @@ impl ConnectionOptions {
         providers.insert(id.into(), provider);
         self.auth_providers = Arc::new(providers);
         self
+    }
+
+    pub(super) fn streams(&self) -> Option<&dyn StreamSource> {
+        self.streams.as_deref()
     }
 
     pub(crate) fn oauth(&self) -> Option<&OAuth> {

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, io, thread};
+use std::{io, thread};
 
 use tokio::sync::oneshot;
 
+use super::start_error::StartError;
 use super::toggle_store::ToggleStore;
 use super::{Host, HostConfig, HostOptions};
 use crate::auth::AuthProvider;
 use crate::config::{
-    self, Access, Agent, Chain, ColorStyle, Diagnostic, EmptyResolver, Environment, LoadOptions,
-    LoadedConfig, Resolver, Restart,
+    self, Access, Agent, Chain, EmptyResolver, Environment, LoadOptions, LoadedConfig, Resolver,
+    Restart,
 };
-use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOptions};
+use crate::connection::{CallHandler, ChildOptions, ConnectionOptions, HttpOptions, StreamSource};
 #[cfg(feature = "env")]
 use crate::env::SystemEnv;
 use crate::message::Raw;
@@ -51,6 +52,7 @@ pub struct HostBuilder {
     capabilities: Option<Raw>,
     handler: Option<Arc<dyn CallHandler>>,
     reserved: BTreeSet<Box<str>>,
+    streams: Option<Arc<dyn StreamSource>>,
     oauth: Option<OAuth>,
     auth_providers: Vec<(Box<str>, Arc<dyn AuthProvider>)>,
     registry: Option<Registry>,
@@ -84,44 +86,6 @@ enum ConfigSource {
     Load(Box<LoadOptions>),
 }
 
-/// A host could not be started, because its configuration cannot be used at all or could not be
-/// read.
-#[derive(Debug)]
-pub struct StartError {
-    diagnostics: Vec<Diagnostic>,
-    /// The error if no thread could be started to read the configuration.
-    thread: Option<io::Error>,
-}
-
-impl StartError {
-    /// All problems of the configuration.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(error) = &self.thread {
-            return write!(
-                formatter,
-                "the configuration cannot be read: no thread can be started: {error}"
-            );
-        }
-        formatter.write_str("the configuration cannot be used\n")?;
-        for diagnostic in &self.diagnostics {
-            formatter.write_str(&diagnostic.render(ColorStyle::Plain))?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.thread.as_ref().map(|error| error as _)
-    }
-}
-
 impl Host {
     /// Starts to build a host. Without further calls it has no servers.
     pub fn builder() -> HostBuilder {
@@ -138,6 +102,7 @@ impl Host {
             capabilities: None,
             handler: None,
             reserved: BTreeSet::new(),
+            streams: None,
             oauth: None,
             auth_providers: Vec::new(),
             registry: None,
@@ -300,6 +265,52 @@ impl HostBuilder {
         Self { handler: Some(handler), ..self }
     }
 
+    /// Asks for a stream to each server before it is started: for servers that run in this process, or that
+    /// another one has started.
+    ///
+    /// ```standalone_crate
+    /// use std::sync::Arc;
+    /// use serde_json::json;
+    /// use trunkline::Host;
+    /// use trunkline::config::Server;
+    /// use trunkline::connection::{ServerStream, StreamFuture, StreamSource};
+    /// use trunkline_gateway::demo::DemoServer;
+    ///
+    /// /// Serves the entry `words` in this process.
+    /// struct InProcess;
+    ///
+    /// impl StreamSource for InProcess {
+    ///     fn open<'a>(&'a self, server: &'a Server) -> StreamFuture<'a> {
+    ///         Box::pin(async move {
+    ///             if server.name.as_str() != "words" {
+    ///                 return None;
+    ///             }
+    ///             let (near, far) = tokio::io::duplex(64 * 1024);
+    ///             let (input, output) = tokio::io::split(far);
+    ///             tokio::spawn(DemoServer::Words.serve(input, output));
+    ///             let (reader, writer) = tokio::io::split(near);
+    ///             Some(ServerStream::new(reader, writer))
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let host = Host::builder()
+    ///     .config_text("mcp.json", r#"{ "mcpServers": { "words": { "command": "not-started" } } }"#)
+    ///     .streams(Arc::new(InProcess))
+    ///     .start()
+    ///     .await?;
+    /// let outcome = host.call_tool("words_shout", json!({ "text": "mcp" })).await?;
+    /// assert_eq!(outcome.text(), "MCP");
+    /// host.shutdown().await;
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    pub fn streams(self, streams: Arc<dyn StreamSource>) -> Self {
+        Self { streams: Some(streams), ..self }
+    }
+
     /// Obtains tokens for remote servers that need them, and keeps the logins of the user (CON-12).
     pub fn oauth(self, oauth: OAuth) -> Self {
         Self { oauth: Some(oauth), ..self }
@@ -367,7 +378,7 @@ impl HostBuilder {
         };
         let has_errors = host.diagnostics.iter().any(|found| found.is_error(false));
         if has_errors && !allows_errors && host.config.servers().len() == 0 {
-            return Err(StartError { diagnostics: host.diagnostics, thread: None });
+            return Err(StartError::of_config(host.diagnostics));
         }
         Ok(Host::start_with(host, options))
     }
@@ -392,7 +403,7 @@ impl HostBuilder {
             let _ = done.send(self.read());
         };
         let thread = thread::Builder::new().name("trunkline-load".to_owned()).spawn(work);
-        thread.map_err(|error| StartError { diagnostics: Vec::new(), thread: Some(error) })?;
+        thread.map_err(StartError::of_thread)?;
         Ok(answer.await.expect("invariant: loading does not panic"))
     }
 
@@ -411,6 +422,9 @@ impl HostBuilder {
         }
         if let Some(handler) = self.handler {
             connections = connections.with_handler(handler);
+        }
+        if let Some(streams) = self.streams {
+            connections = connections.with_streams(streams);
         }
         if let Some(oauth) = self.oauth {
             connections = connections.with_oauth(oauth);

@@ -9,6 +9,7 @@ use super::sse::SseTransport;
 use super::stderr_tail::StderrTail;
 use super::stdio::StdioTransport;
 use super::stdio::process::RemainingProcess;
+use super::stream::StreamTransport;
 use super::{InboundEvent, OutboundMessage};
 use crate::protocol::ProtocolVersion;
 
@@ -17,6 +18,7 @@ pub(crate) enum AnyTransport {
     Stdio(Box<StdioTransport>),
     Http(Box<HttpTransport>),
     Sse(Box<SseTransport>),
+    Stream(Box<StreamTransport>),
 }
 
 impl AnyTransport {
@@ -27,6 +29,7 @@ impl AnyTransport {
             Self::Stdio(transport) => transport.send(message),
             Self::Http(transport) => transport.send(message),
             Self::Sse(transport) => transport.send(message),
+            Self::Stream(transport) => transport.send(message),
         }
     }
 
@@ -36,6 +39,7 @@ impl AnyTransport {
             Self::Stdio(transport) => transport.next().await,
             Self::Http(transport) => transport.next().await,
             Self::Sse(transport) => transport.next().await,
+            Self::Stream(transport) => transport.next().await,
         };
         trace!(transport = self.transport(), event = event.name(), bytes = event.len(), "event");
         event
@@ -46,6 +50,7 @@ impl AnyTransport {
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
         match self {
             Self::Stdio(transport) => return transport.cancel(id),
+            Self::Stream(transport) => return transport.cancel(id),
             Self::Http(transport) => transport.cancel(id),
             Self::Sse(transport) => transport.cancel(id),
         }
@@ -56,6 +61,7 @@ impl AnyTransport {
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Stdio(transport) => transport.is_full(),
+            Self::Stream(transport) => transport.is_full(),
             Self::Http(_) | Self::Sse(_) => false,
         }
     }
@@ -63,7 +69,7 @@ impl AnyTransport {
     /// Sets the protocol version, on transports that send it in a header.
     pub(crate) fn set_protocol_version(&mut self, version: ProtocolVersion) {
         match self {
-            Self::Stdio(_) => {}
+            Self::Stdio(_) | Self::Stream(_) => {}
             Self::Http(transport) => transport.set_protocol_version(version),
             Self::Sse(transport) => transport.set_protocol_version(version),
         }
@@ -72,7 +78,7 @@ impl AnyTransport {
     /// Opens the stream for messages that the server initiates, on transports that need one.
     pub(crate) fn open_get_stream(&mut self) {
         match self {
-            Self::Stdio(_) => {}
+            Self::Stdio(_) | Self::Stream(_) => {}
             Self::Http(transport) => transport.open_get_stream(),
             Self::Sse(transport) => transport.open_listening_stream(),
         }
@@ -89,6 +95,7 @@ impl AnyTransport {
             Self::Stdio(_) => "stdio",
             Self::Http(_) => "http",
             Self::Sse(_) => "sse",
+            Self::Stream(_) => "stream",
         }
     }
 
@@ -96,7 +103,7 @@ impl AnyTransport {
     pub(crate) fn process_id(&self) -> Option<u32> {
         match self {
             Self::Stdio(transport) => transport.process_id(),
-            Self::Http(_) | Self::Sse(_) => None,
+            Self::Http(_) | Self::Sse(_) | Self::Stream(_) => None,
         }
     }
 
@@ -107,6 +114,7 @@ impl AnyTransport {
             Self::Stdio(transport) => transport.tail().quoted(text),
             Self::Http(transport) => transport.quoted(text),
             Self::Sse(transport) => transport.quoted(text),
+            Self::Stream(transport) => transport.tail().quoted(text),
         }
     }
 
@@ -117,6 +125,7 @@ impl AnyTransport {
             Self::Stdio(transport) => transport.tail().clone(),
             Self::Http(transport) => transport.tail(),
             Self::Sse(transport) => transport.tail(),
+            Self::Stream(transport) => transport.tail().clone(),
         }
     }
 
@@ -124,7 +133,7 @@ impl AnyTransport {
     pub(crate) fn stderr_lines(&self) -> Vec<String> {
         match self {
             Self::Stdio(transport) => transport.tail().lines(),
-            Self::Http(_) | Self::Sse(_) => Vec::new(),
+            Self::Http(_) | Self::Sse(_) | Self::Stream(_) => Vec::new(),
         }
     }
 
@@ -135,6 +144,7 @@ impl AnyTransport {
             Self::Stdio(transport) => return transport.close(patience).await,
             Self::Http(transport) => transport.close().await,
             Self::Sse(transport) => transport.close().await,
+            Self::Stream(transport) => transport.close().await,
         }
         Vec::new()
     }

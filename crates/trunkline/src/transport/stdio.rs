@@ -1,7 +1,5 @@
 //! The stdio transport: a child process with one message per line on its standard input and output.
 
-mod oversized_response;
-mod write_queue;
 mod process_group;
 #[cfg(windows)]
 mod job;
@@ -24,16 +22,16 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
+use super::oversized_response::{OversizedResponse, incoming};
 use super::stderr_tail::StderrTail;
+use super::write_queue::WriteQueue;
 use super::{InboundEvent, MAX_MESSAGE_BYTES, OutboundMessage};
 use crate::config::{
     MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
 };
 use crate::error::{Error, ErrorKind};
-use crate::message::{BufferedLine, DiscardedLine, LineBuffer, OversizedLine};
-use oversized_response::OversizedResponse;
+use crate::message::{DiscardedLine, LineBuffer, OversizedLine};
 use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
-use write_queue::WriteQueue;
 
 /// Time to drain the streams of a process that has exited, and time for a process to exit after it
 /// closed its output.
@@ -282,21 +280,6 @@ fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
     let inherited = inherited.flat_map(|(name, value)| inherited_secrets(name, value));
     // A process may print the resolved part of an argument on its own.
     whole.chain(&program.filled_in).cloned().chain(inherited).collect()
-}
-
-/// The event of a line.
-fn incoming(line: BufferedLine<OversizedResponse>) -> Option<InboundEvent> {
-    match line {
-        BufferedLine::Whole(line) => Some(InboundEvent::Message(line)),
-        BufferedLine::TooLong(oversized) => {
-            let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
-            let message = format!("the answer is longer than {megabytes} MiB");
-            let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
-            let id = oversized.id();
-            let lost = || id.map(|id| InboundEvent::RequestFailed { id, error });
-            oversized.answer().map(InboundEvent::Response).or_else(lost)
-        }
-    }
 }
 
 /// Writes as much of the queue as one write takes.

@@ -12,7 +12,7 @@ use crate::transport::{MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 const MAX_RESPONSES: usize = 1024;
 
 /// Queued bytes above which no request is accepted. A working server reads its input.
-pub(in crate::transport) const MAX_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Limit on queued bytes, including responses and notifications, which cannot be deferred: one
 /// message more. A server that exceeds it does not read.
@@ -38,7 +38,7 @@ enum QueuedKind {
 
 /// Queue of messages to a process.
 #[derive(Default)]
-pub(in crate::transport) struct WriteQueue {
+pub(super) struct WriteQueue {
     waiting: VecDeque<QueuedMessage>,
     bytes: usize,
     responses: usize,
@@ -48,7 +48,7 @@ pub(in crate::transport) struct WriteQueue {
 
 impl WriteQueue {
     /// Queues a message, unless it is a response to a server that does not read.
-    pub(in crate::transport) fn push(&mut self, message: OutboundMessage) {
+    pub(super) fn push(&mut self, message: OutboundMessage) {
         if self.bytes + message.line.len() > MAX_BYTES_OF_ALL {
             self.has_overflowed = true;
             return;
@@ -65,7 +65,7 @@ impl WriteQueue {
     }
 
     /// Removes a request, if no part of it has been written. Returns whether it did.
-    pub(in crate::transport) fn remove(&mut self, id: u64) -> bool {
+    pub(super) fn remove(&mut self, id: u64) -> bool {
         let is_it = |it: &QueuedMessage| it.purpose == QueuedKind::Request(id) && !it.is_begun;
         let Some(place) = self.waiting.iter().position(is_it) else { return false };
         if let Some(taken) = self.waiting.remove(place) {
@@ -74,26 +74,26 @@ impl WriteQueue {
         true
     }
 
-    pub(in crate::transport) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Whether no further request should be accepted.
-    pub(in crate::transport) fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }
 
     /// Whether a message was rejected: the server does not read, and has to be ended.
-    pub(in crate::transport) fn has_overflowed(&self) -> bool {
+    pub(super) fn has_overflowed(&self) -> bool {
         self.has_overflowed
     }
 
-    pub(in crate::transport) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// The slices of the next write.
-    pub(in crate::transport) fn slices(&self) -> ([IoSlice<'_>; WRITTEN_AT_ONCE], usize) {
+    pub(super) fn slices(&self) -> ([IoSlice<'_>; WRITTEN_AT_ONCE], usize) {
         let mut slices = [IoSlice::new(&[]); WRITTEN_AT_ONCE];
         let mut count = 0;
         for waiting in self.waiting.iter().take(WRITTEN_AT_ONCE / 2) {
@@ -105,7 +105,7 @@ impl WriteQueue {
     }
 
     /// Removes the bytes that were written.
-    pub(in crate::transport) fn advance(&mut self, mut written: usize) -> io::Result<()> {
+    pub(super) fn advance(&mut self, mut written: usize) -> io::Result<()> {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

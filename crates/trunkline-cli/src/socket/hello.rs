@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The version of these lines. A change that an older part does not understand gets another number.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// The versions that this program understands as a service.
-pub(crate) const SUPPORTED: [u32; 2] = [1, PROTOCOL];
+pub(crate) const SUPPORTED: [u32; 3] = [1, 2, PROTOCOL];
 
 /// The build of this program.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
@@ -50,9 +50,11 @@ pub(crate) enum Wants {
 
 impl Wants {
     /// The lowest version that has everything of this, so that an older service can respond if possible. A
-    /// service of version 1 would ignore the conversation, and show what is switched off in it.
+    /// service of version 1 would ignore the conversation, and show what is switched off in it; one of version 2
+    /// would serve all servers instead of one.
     pub(crate) fn version(&self) -> u32 {
         match self {
+            Self::Mcp(client) if client.server.is_some() => 3,
             Self::Mcp(client) if client.conversation.is_some() => 2,
             Self::Page => 2,
             _ => 1,
@@ -71,6 +73,9 @@ pub(crate) struct ClientEnvironment {
     pub(crate) mode: Option<String>,
     #[serde(default)]
     pub(crate) conversation: Option<String>,
+    /// The only server, under its own names and without rules: those of the client apply.
+    #[serde(default)]
+    pub(crate) server: Option<String>,
     variables: BTreeMap<String, EnvValue>,
 }
 
@@ -101,6 +106,7 @@ impl ClientEnvironment {
             bundles: Vec::new(),
             mode: None,
             conversation: None,
+            server: None,
             variables: variables.collect(),
         }
     }

@@ -1,7 +1,9 @@
 //! A line of a server that exceeds the limit: its readable part, and the request that it responds to.
 
-use crate::message::{OversizedLine, Response};
-use crate::transport::truncation::MessageTruncator;
+use super::truncation::MessageTruncator;
+use super::{InboundEvent, MAX_MESSAGE_BYTES};
+use crate::error::{Error, ErrorKind};
+use crate::message::{BufferedLine, OversizedLine, Response};
 
 /// Bytes kept of either end of a line that is too long: its ID is near one of them.
 const KEPT_BYTES: usize = 1024;
@@ -51,6 +53,21 @@ impl OversizedResponse {
         }
         let after = memchr::memmem::rfind(&self.tail, KEY)?;
         number(&self.tail[after + KEY.len()..])
+    }
+}
+
+/// The event of a line; `None` if it exceeds the limit and is no response.
+pub(super) fn incoming(line: BufferedLine<OversizedResponse>) -> Option<InboundEvent> {
+    match line {
+        BufferedLine::Whole(line) => Some(InboundEvent::Message(line)),
+        BufferedLine::TooLong(oversized) => {
+            let megabytes = MAX_MESSAGE_BYTES / 1024 / 1024;
+            let message = format!("the answer is longer than {megabytes} MiB");
+            let error = Error::new(ErrorKind::TooLarge, message).with_hint("ask for less at once");
+            let id = oversized.id();
+            let lost = || id.map(|id| InboundEvent::RequestFailed { id, error });
+            oversized.answer().map(InboundEvent::Response).or_else(lost)
+        }
     }
 }
 
