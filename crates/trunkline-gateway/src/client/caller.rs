@@ -138,14 +138,17 @@ impl Caller {
         if self.era() == Era::Modern {
             return params.clone();
         }
-        let meta = params.get("_meta").filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
-        let mut meta = meta.with(meta::CLIENT_CAPABILITIES, &self.client.capabilities);
-        if let Some(info) = &self.client.info {
-            meta = meta.with(meta::CLIENT_INFO, info);
-        }
-        if let Some(level) = self.level {
-            meta = meta.with(meta::LOG_LEVEL, &Raw::from_string(level.as_str()));
-        }
+        let level = self.level.map(|level| Raw::from_string(level.as_str()));
+        let said = [
+            (meta::CLIENT_CAPABILITIES, Some(&self.client.capabilities)),
+            (meta::CLIENT_INFO, self.client.info.as_ref()),
+            (meta::LOG_LEVEL, level.as_ref()),
+        ];
+        let said = said.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let meta = match params.get("_meta").filter(Raw::is_object) {
+            Some(meta) => said.fold(meta, |meta, (key, value)| meta.with(key, value)),
+            None => Raw::empty_object().append_members(&said.collect::<Vec<_>>()),
+        };
         params.with("_meta", &meta)
     }
 }

@@ -224,15 +224,19 @@ impl Host {
 /// Fails if a server could read other values from the parameters than the ones checked here:
 /// another `_meta`, with a progress token that is not Trunkline's, or other arguments.
 fn require_unique(params: &Raw) -> Result<(), CallError> {
-    for key in ["arguments", "requestState", "inputResponses"] {
-        params.get_unique(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
+    let keys = ["arguments", "requestState", "inputResponses", "_meta"];
+    let found = params.count_alike(keys);
+    if let Some((key, _)) = keys.iter().zip(&found).find(|(_, (count, _))| *count > 1) {
+        return Err(CallError::ambiguous(key));
     }
-    let said = params.get_unambiguous("_meta");
-    let Some(said) = said.map_err(|DuplicateMember| CallError::ambiguous("_meta"))? else {
-        return Ok(());
+    let [.., (count, said)] = found;
+    let Some(said) = said else {
+        return if count == 0 { Ok(()) } else { Err(CallError::ambiguous("_meta")) };
     };
-    for key in META_KEYS {
-        said.get_unambiguous(key).map_err(|DuplicateMember| CallError::ambiguous(key))?;
+    for (key, (count, value)) in META_KEYS.iter().zip(said.count_alike(META_KEYS)) {
+        if count != usize::from(value.is_some()) {
+            return Err(CallError::ambiguous(key));
+        }
     }
     Ok(())
 }

@@ -37,6 +37,28 @@ impl Raw {
         }
     }
 
+    /// The number of members that some parser may find under each of these keys, and the first of them under
+    /// exactly this key, in one pass.
+    pub(crate) fn count_alike<const N: usize>(
+        &self,
+        keys: [&str; N],
+    ) -> [(usize, Option<Self>); N] {
+        let mut found = [const { (0, None) }; N];
+        for member in self.parts() {
+            for ((count, value), key) in found.iter_mut().zip(keys) {
+                if member.is_like(key) {
+                    *count += 1;
+                    if value.is_none() && member.is(key) {
+                        *value = Some(self.part(&member));
+                    }
+                    // Keys that are alike are the same key.
+                    break;
+                }
+            }
+        }
+        found
+    }
+
     /// All values that some parser may find under one of these keys, each with the index of the
     /// key, in one pass.
     pub(crate) fn get_alike<const N: usize>(&self, keys: [&str; N]) -> Vec<(usize, Self)> {

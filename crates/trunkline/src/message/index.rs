@@ -115,6 +115,14 @@ impl ObjectIndex {
         is_inner.then(|| Self { outline: Arc::clone(&self.outline), level: self.level + 1 })
     }
 
+    /// The index of the object with another member, which comes after all others and moves none of them;
+    /// `None` if it does not fit. The key has no escapes.
+    pub(super) fn with_member(&self, key: &Range<usize>, value: &Range<usize>) -> Option<Self> {
+        let mut outline = MemberIndex::clone(&self.outline);
+        let fits = outline.note(self.level, key, value);
+        fits.then(|| Self { outline: Arc::new(outline), level: self.level })
+    }
+
     /// The index of the object after edits, given as the replaced ranges in order and their new
     /// lengths.
     pub(super) fn after(

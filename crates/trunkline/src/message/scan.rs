@@ -46,9 +46,14 @@ impl<'a> ScannedMember<'a> {
                 || key.as_bytes().first().is_some_and(|it| it.eq_ignore_ascii_case(first))
         };
         // Case folding never makes a key longer.
-        self.written.len() >= key.len()
-            && self.written.first().is_none_or(may_begin_so)
-            && self.key().chars().map(folded).eq(key.chars().map(folded))
+        if self.written.len() < key.len() || !self.written.first().is_none_or(may_begin_so) {
+            return false;
+        }
+        let is_plain = self.written.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+        match is_plain && key.is_ascii() {
+            true => self.written.eq_ignore_ascii_case(key.as_bytes()),
+            false => self.key().chars().map(folded).eq(key.chars().map(folded)),
+        }
     }
 
     /// The key, unescaped.
