@@ -46,7 +46,7 @@ pub(crate) use service::{
     ConnectArguments, LogsArguments, RestartArguments, Supervisor, UpArguments,
 };
 pub(crate) use shell::{
-    CompleteLineArguments, CompletionShell, CompletionsArguments, ManArguments,
+    CompleteLineArguments, CompletionShell, CompletionsArguments, ManArguments, SchemaArguments,
 };
 pub(crate) use toggle::ToggleArguments;
 pub(crate) use trust::TrustArguments;

@@ -106,10 +106,10 @@ pub(crate) fn run(
         #[cfg(unix)]
         Command::Ps => ps::run(settings, environment, terminal),
         #[cfg(unix)]
-        Command::Logs(arguments) => logs::run(&arguments, environment, terminal),
+        Command::Logs(arguments) => logs::run(&arguments, settings, environment, terminal),
         #[cfg(unix)]
         Command::Connect(arguments) => connect::run(&arguments, settings, environment, terminal),
-        Command::Schema => schema::run(terminal),
+        Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),
         Command::Man(arguments) => man::run(&arguments, settings, environment, terminal),
         Command::CompleteLine(line) => complete_line::run(&line, settings, environment, terminal),

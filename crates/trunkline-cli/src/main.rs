@@ -1,5 +1,6 @@
 //! The `trunkline` program: arguments, settings, output, and one file per command.
 
+mod output_schema;
 mod arguments;
 mod environment;
 mod settings;

@@ -219,6 +219,16 @@ pub(crate) enum LanguageArgument {
     Py,
 }
 
+impl LanguageArgument {
+    /// The word on the command line.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ts => "ts",
+            Self::Py => "py",
+        }
+    }
+}
+
 /// The time limit of a command, and the directory for files.
 #[derive(Debug, Args)]
 pub(crate) struct TimeoutArguments {

@@ -13,7 +13,7 @@ use super::secret::SecretCommand;
 use super::serve::{DemoArguments, ServeArguments, TokenCommand};
 #[cfg(unix)]
 use super::service::{ConnectArguments, LogsArguments, RestartArguments, UpArguments};
-use super::shell::{CompleteLineArguments, CompletionsArguments, ManArguments};
+use super::shell::{CompleteLineArguments, CompletionsArguments, ManArguments, SchemaArguments};
 use super::toggle::ToggleArguments;
 use super::trust::TrustArguments;
 use super::{CheckArguments, DemoServerArguments, StatusArguments};
@@ -389,12 +389,13 @@ pub(crate) enum Command {
   trunkline demo --stay   serve until Ctrl-C in any case")]
     Demo(DemoArguments),
 
-    /// Prints the JSON Schema of configuration files
+    /// Prints the JSON Schema of configuration files, or of the JSON output of a command
     ///
-    /// An editor with this schema completes keys and marks errors.
-    #[command(after_help = "Example:
-  trunkline schema > trunkline.schema.json")]
-    Schema,
+    /// An editor with the schema of configuration files completes keys and marks errors.
+    #[command(after_help = "Examples:
+  trunkline schema > trunkline.schema.json
+  trunkline schema --output tools")]
+    Schema(SchemaArguments),
 
     /// Prints the completion script of a shell
     #[command(after_help = "Examples:

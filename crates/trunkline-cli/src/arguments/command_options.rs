@@ -66,7 +66,7 @@ impl Command {
             | Self::Enable(_)
             | Self::Disable(_)
             | Self::Demo(_)
-            | Self::Schema
+            | Self::Schema(_)
             | Self::Completions(_)
             | Self::CompleteLine(_)
             | Self::Man(_)

@@ -1,8 +1,11 @@
-//! Arguments of `completions` and `man`, and of the command by which the scripts ask for words.
+//! Arguments of `completions`, `man` and `schema`, and of the command by which the scripts ask for words.
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+
+use crate::output_schema;
 
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
@@ -32,6 +35,14 @@ pub(crate) struct ManArguments {
     /// Writes them to the directory of the user, where `man` finds them
     #[arg(long, conflicts_with = "directory")]
     pub(crate) install: bool,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArguments {
+    /// Prints the schema of what this command prints with --format json
+    #[arg(long, value_name = "COMMAND", value_parser = PossibleValuesParser::new(output_schema::commands()))]
+    pub(crate) output: Option<String>,
 }
 
 /// Arguments of `complete-line`.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline::config::{self, SearchPath, escape_control};
 use trunkline::name::ServerName;
 use trunkline_hosts::edit;
@@ -72,6 +72,7 @@ fn change(
     else {
         let name = escape_control(&arguments.name);
         terminal.tell(&format!("there is no server `{name}` in {shown}; nothing to remove\n"));
+        print_json(&install_json(host, &file, arguments), settings.format, terminal)?;
         return Ok(Outcome::Good);
     };
     let change = FileChange::new(read, file.format, text);
@@ -83,17 +84,11 @@ fn change(
         terminal.tell(&format!("nothing was written to {shown}\n"));
     }
     let backup = if is_new && !arguments.dry_run { change.write()? } else { None };
-    if settings.format != Format::Text {
-        let json = json!({
-            "host": host.id(),
-            "file": file.path,
-            "name": arguments.name,
-            "changed": is_new && !arguments.dry_run,
-            "backup": backup,
-            "diff": change.diff(),
-        });
-        terminal.print(&report::document(&json, settings.format))?;
-    }
+    let mut json = install_json(host, &file, arguments);
+    json["changed"] = (is_new && !arguments.dry_run).into();
+    json["backup"] = json!(backup);
+    json["diff"] = change.diff().into();
+    print_json(&json, settings.format, terminal)?;
     if !arguments.dry_run {
         terminal.tell(&outcome(action, host, &shown, is_new));
         if let Some(backup) = backup {
@@ -104,6 +99,21 @@ fn change(
         }
     }
     Ok(Outcome::Good)
+}
+
+/// The document of a command that changes nothing.
+fn install_json(host: &AiHost, file: &HostFile, arguments: &InstallArguments) -> Value {
+    json!({
+        "host": host.id(), "file": file.path, "name": arguments.name,
+        "changed": false, "backup": null, "diff": "",
+    })
+}
+
+fn print_json(json: &Value, format: Format, terminal: &mut Terminal) -> Result<()> {
+    if format != Format::Text {
+        terminal.print(&report::document(json, format))?;
+    }
+    Ok(())
 }
 
 /// The text of the file with the change; `None` if there is nothing to take out.

@@ -7,16 +7,18 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use trunkline::config::escape_control;
 
 use super::restart::NOT_RUNNING;
-use crate::arguments::LogsArguments;
+use crate::arguments::{Format, LogsArguments};
 use crate::environment::ProcessEnv;
 use crate::host::command_host::runtime;
 use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::service::{start, tail};
+use crate::settings::Settings;
 use crate::socket::dial;
 use crate::socket::hello::Wants;
 use crate::socket::runtime_dir::{RuntimeDir, shown};
@@ -26,17 +28,24 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(
     arguments: &LogsArguments,
+    settings: &Settings,
     environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     if let Some(server) = &arguments.server {
-        return server_stderr(server, arguments.lines, environment, terminal);
+        let mut lines = server_stderr(server, arguments.lines, environment)?;
+        if settings.format == Format::Text {
+            lines.iter_mut().for_each(|line| *line = escape_control(line));
+        }
+        terminal.print(&shown_lines(&lines, settings.format, false))?;
+        return Ok(Outcome::Good);
     }
     let path = start::log_file(environment)?;
     let mut log = match File::open(&path) {
         Ok(log) => log,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             terminal.tell("There is no log: the service has not run yet.\n");
+            terminal.print(&shown_lines(&[], settings.format, false))?;
             return Ok(Outcome::Good);
         }
         Err(error) => {
@@ -44,17 +53,27 @@ pub(crate) fn run(
         }
     };
     let lines = tail::last_lines_of(&mut log, arguments.lines)?;
-    terminal.print(
-        &lines.iter().map(|line| format!("{}\n", tail::readable(line))).collect::<String>(),
-    )?;
+    let lines: Vec<_> = lines.iter().map(|line| tail::readable(line)).collect();
+    terminal.print(&shown_lines(&lines, settings.format, arguments.follow))?;
     if arguments.follow {
-        follow(log, &path, terminal)?;
+        follow(log, &path, settings.format, terminal)?;
     }
     Ok(Outcome::Good)
 }
 
+/// Lines in a format. As JSON they are one document, or one each if others follow.
+fn shown_lines(lines: &[String], format: Format, is_followed: bool) -> String {
+    match format {
+        Format::Text => lines.iter().map(|line| format!("{line}\n")).collect(),
+        _ if is_followed => {
+            lines.iter().map(|line| report::line(&json!({ "line": line }))).collect()
+        }
+        format => report::document(&json!({ "lines": lines }), format),
+    }
+}
+
 /// Prints new lines as they come.
-fn follow(mut log: File, path: &Path, terminal: &mut Terminal) -> Result<()> {
+fn follow(mut log: File, path: &Path, format: Format, terminal: &mut Terminal) -> Result<()> {
     loop {
         thread::sleep(PAUSE);
         // A log that was begun anew is shorter.
@@ -64,31 +83,21 @@ fn follow(mut log: File, path: &Path, terminal: &mut Terminal) -> Result<()> {
         let mut bytes = Vec::new();
         log.read_to_end(&mut bytes)?;
         let text: String = String::from_utf8_lossy(&bytes).into_owned();
-        let lines: String =
-            text.lines().map(|line| format!("{}\n", tail::readable(line))).collect();
-        if !lines.is_empty() && !terminal.print_on(&lines)? {
+        let lines: Vec<_> = text.lines().map(tail::readable).collect();
+        if !lines.is_empty() && !terminal.print_on(&shown_lines(&lines, format, true))? {
             return Ok(());
         }
     }
 }
 
-fn server_stderr(
-    server: &str,
-    count: usize,
-    environment: &ProcessEnv,
-    terminal: &mut Terminal,
-) -> Result<Outcome> {
+fn server_stderr(server: &str, count: usize, environment: &ProcessEnv) -> Result<Vec<String>> {
     let folder = RuntimeDir::of(environment)?;
     let wants = Wants::Stderr { server: server.to_owned() };
     let Some(welcome) = runtime()?.block_on(dial::ask(&folder, wants))? else {
         let failure = Failure::new(FailureKind::Unavailable, NOT_RUNNING.to_owned());
         return Err(failure.with_hint("`trunkline up` starts it").into());
     };
-    let lines = &welcome.response;
-    let lines: Vec<_> = lines.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let shown = &lines[lines.len().saturating_sub(count)..];
-    terminal.print(
-        &shown.iter().map(|line| format!("{}\n", escape_control(line))).collect::<String>(),
-    )?;
-    Ok(Outcome::Good)
+    let lines = welcome.response.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let lines: Vec<_> = lines.map(str::to_owned).collect();
+    Ok(lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().to_vec())
 }

@@ -30,7 +30,11 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     if arguments.token {
-        terminal.print(&format!("{}\n", token::of_user(environment)?))?;
+        let token = token::of_user(environment)?;
+        terminal.print(&match settings.format {
+            Format::Text => format!("{token}\n"),
+            format => report::document(&json!({ "token": token }), format),
+        })?;
         return Ok(Outcome::Good);
     }
     let url = match &arguments.address {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::config::escape_control;
-use trunkline::message::Raw;
 use trunkline::meta::{SearchArguments, SearchHit, signature};
 use trunkline::view::{DescriptionStyle, View};
 
@@ -47,10 +46,13 @@ pub(crate) fn run(
                     false => None,
                 })
             }
-            Format::Json => report::indented(&Raw::from_value(&json!({
-                "tools": hits.iter().map(|hit| as_json(view, hit)).collect::<Value>(),
-                "failures": listed.failures_json(),
-            }))),
+            Format::Json => {
+                let json = json!({
+                    "tools": hits.iter().map(|hit| as_json(view, hit)).collect::<Value>(),
+                    "failures": listed.failures_json(),
+                });
+                report::document(&json, settings.format)
+            }
             Format::Raw => {
                 let line = |hit: &SearchHit<'_>| format!("{}\n", definition(view, hit));
                 hits.iter().map(line).collect()

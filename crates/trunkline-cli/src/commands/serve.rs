@@ -217,7 +217,7 @@ impl ServeCommand<'_> {
         hosted.keep_running_until_closed();
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
-            Format::Json | Format::Raw => format!("{}\n", self.addresses.as_json(&url)),
+            Format::Json | Format::Raw => report::line(&self.addresses.as_json(&url)),
         })?;
         terminal.tell(&self.introduction(&url, hosted));
         let link = control.login_link(url.trim_end_matches("/mcp")).url;

@@ -77,7 +77,10 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
     let connections = hosted.host.servers().connections();
     let unstarted = unstarted(&hosted.loaded.config);
     if connections.is_empty() && unstarted.is_empty() {
-        terminal.print(report::no_servers(&hosted.loaded))?;
+        match format {
+            Format::Text => terminal.print(report::no_servers(&hosted.loaded))?,
+            Format::Json | Format::Raw => terminal.tell(report::no_servers(&hosted.loaded)),
+        }
         return Ok(Outcome::Good);
     }
     // On a terminal they are rows of the table.
@@ -85,7 +88,7 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
         for server in &unstarted {
             let text = match format {
                 Format::Text => unstarted_line(server),
-                Format::Json | Format::Raw => format!("{}\n", server.as_json()),
+                Format::Json | Format::Raw => report::line(&server.as_json()),
             };
             if !terminal.print_on(&text)? {
                 return Ok(Outcome::Good);
@@ -107,7 +110,7 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
                 None => lines.changed(&change),
             },
             Format::Json | Format::Raw => {
-                change_json(hosted, &change).map(|json| format!("{json}\n"))
+                change_json(hosted, &change).map(|json| report::line(&json))
             }
         };
         let Some(text) = text else { continue };

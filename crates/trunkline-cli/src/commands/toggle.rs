@@ -75,9 +75,17 @@ fn run(
             None => format!("in {project}"),
         };
         let state = if toggle == Toggle::On { "on" } else { "off" };
-        for subject in &subjects {
-            terminal.print(&format!("{} is {state} {place}\n", described(subject)))?;
-        }
+        let text: String =
+            subjects.iter().map(|it| format!("{} is {state} {place}\n", described(it))).collect();
+        terminal.print(&match settings.format {
+            Format::Text => text,
+            format => {
+                let directory = state::project_directory(&hosted.loaded, environment);
+                let mut json = switched_json(&subjects, toggle, conversation);
+                json["directory"] = json!(directory);
+                report::document(&json, format)
+            }
+        })?;
         warn_of_other_reasons(hosted, conversation, (&subjects, toggle), terminal);
         Ok(Outcome::Good)
     })
@@ -195,6 +203,24 @@ fn as_text(stored: &ProjectToggles, project: &str) -> String {
 fn lines(own: &Toggles) -> impl Iterator<Item = (&'static str, &str, Toggle)> {
     let servers = own.iter().map(|(server, toggle)| ("server", server.as_str(), toggle));
     servers.chain(own.items().map(|(kind, name, toggle)| (kind.as_str(), name, toggle)))
+}
+
+/// The servers, tools and prompts that were switched.
+fn switched_json(
+    subjects: &[ToggleSubject],
+    toggle: Toggle,
+    conversation: Option<&ConversationName>,
+) -> Value {
+    let subject = |subject: &ToggleSubject| match subject {
+        ToggleSubject::Server(name) => json!({ "kind": "server", "name": name.as_str() }),
+        ToggleSubject::Tool(name) => json!({ "kind": "tool", "name": name }),
+        ToggleSubject::Prompt(name) => json!({ "kind": "prompt", "name": name }),
+    };
+    json!({
+        "switched": subjects.iter().map(subject).collect::<Value>(),
+        "on": toggle == Toggle::On,
+        "conversation": conversation.map(ConversationName::as_str),
+    })
 }
 
 fn as_json(stored: &ProjectToggles) -> Value {

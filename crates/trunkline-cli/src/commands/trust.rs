@@ -153,6 +153,10 @@ impl TrustCommand<'_> {
             let path = escape_control(&path.to_string_lossy());
             terminal.tell(&format!("{path} is not trusted any more\n"));
         }
+        if self.settings.format != Format::Text {
+            let json = json!({ "revoked": removed });
+            terminal.print(&report::document(&json, self.settings.format))?;
+        }
         Ok(Outcome::Good)
     }
 

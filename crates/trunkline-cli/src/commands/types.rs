@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use serde_json::json;
 use trunkline::catalog::ItemKind;
 
-use crate::arguments::TypesArguments;
+use crate::arguments::{Format, TypesArguments};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::listed_tools::ListedTools;
 use crate::output::exit::Outcome;
+use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 use crate::tool_types::{TypedTool, render};
@@ -31,7 +33,18 @@ pub(crate) fn run(
         let tools: Vec<_> = entries
             .map(|entry| TypedTool::new(entry.exposed(), &entry.definition().to_value()))
             .collect();
-        terminal.print(&render(&tools, arguments.language.into()))?;
+        let source = render(&tools, arguments.language.into());
+        terminal.print(&match settings.format {
+            Format::Text => source,
+            Format::Json | Format::Raw => {
+                let json = json!({
+                    "language": arguments.language.as_str(),
+                    "source": source,
+                    "failures": listed.failures_json(),
+                });
+                report::document(&json, settings.format)
+            }
+        })?;
         Ok(listed.report(terminal))
     })
 }

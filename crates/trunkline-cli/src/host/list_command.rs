@@ -59,7 +59,7 @@ pub(crate) fn run(
                 let names = remembered.iter().map(ServerName::as_str).collect::<Value>();
                 let json = listing.as_written().with("failures", &Raw::from_value(&failures));
                 let json = json.with("remembered", &Raw::from_value(&names));
-                terminal.print(&report::indented(&json))?;
+                terminal.print(&report::raw_document(&json))?;
             }
             Format::Raw => terminal.print(&listing.as_raw())?,
             Format::Text => terminal.page(&listing_text::render(&listing, terminal.layout()))?,

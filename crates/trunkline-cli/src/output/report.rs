@@ -11,6 +11,7 @@ use trunkline::name::ServerName;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::Format;
+use crate::output_schema::{SCHEMA_VERSION, SCHEMA_VERSION_KEY};
 use crate::settings::Verbosity;
 
 /// The message when there is no configuration, which is not an error.
@@ -179,12 +180,28 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// A JSON document, indented or on one line.
+/// A JSON document with its version, indented or on one line.
 pub(crate) fn document(json: &Value, format: Format) -> String {
     match format {
-        Format::Raw => format!("{json}\n"),
-        Format::Json | Format::Text => format!("{json:#}\n"),
+        Format::Raw => line(json),
+        Format::Json | Format::Text => format!("{:#}\n", versioned(json)),
     }
+}
+
+/// A JSON document with its version, on one line.
+pub(crate) fn line(json: &Value) -> String {
+    format!("{}\n", versioned(json))
+}
+
+fn versioned(json: &Value) -> Value {
+    let mut json = json.clone();
+    json[SCHEMA_VERSION_KEY] = SCHEMA_VERSION.into();
+    json
+}
+
+/// The same for a document whose parts keep their spelling, indented.
+pub(crate) fn raw_document(json: &Raw) -> String {
+    indented(&json.with(SCHEMA_VERSION_KEY, &Raw::from_value(&SCHEMA_VERSION.into())))
 }
 
 /// Indents a JSON value. Numbers, strings and the order of keys keep their spelling.

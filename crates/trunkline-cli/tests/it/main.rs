@@ -15,6 +15,8 @@ mod control;
 mod conversations;
 mod all_commands;
 mod schema_command;
+#[cfg(target_os = "linux")]
+mod json_output;
 mod demo_command;
 mod third_party_servers;
 mod tool_command;

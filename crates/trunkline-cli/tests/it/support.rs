@@ -1,6 +1,7 @@
 //! Shared code of the tests.
 
 pub(crate) mod wait;
+pub(crate) mod output_schema;
 pub(crate) mod program;
 #[cfg(target_os = "linux")]
 pub(crate) mod pseudo_terminal;

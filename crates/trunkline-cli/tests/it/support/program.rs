@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use trunkline::config::{SearchFile, SearchPath};
 
+use super::output_schema;
+
 /// An empty directory to run in; it is removed at the end.
 pub(crate) struct Folder {
     path: PathBuf,
@@ -67,7 +69,9 @@ impl Folder {
 
     /// Runs a command made by [`Folder::command`].
     pub(crate) fn finish(&self, command: &mut Command) -> Run {
-        self.ended(command.output().unwrap())
+        let output = command.output().unwrap();
+        output_schema::check(command, &output);
+        self.ended(output)
     }
 
     /// The output of a program that has ended.

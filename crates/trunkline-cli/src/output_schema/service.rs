@@ -1,0 +1,59 @@
+//! Gateways and the background service: `serve`, `up`, `down`, `ps`, `restart`, `logs` and `page`.
+
+use serde_json::{Value, json};
+
+use super::definitions::flag;
+use super::keywords::{count, document, list, map, nullable, object, reference, text};
+
+pub(super) fn serve() -> Vec<Value> {
+    let scopes = object(&[("agents", map(text()), ""), ("bundles", map(text()), "")]);
+    vec![document(&[("url", text(), "The endpoint."), ("scopes", scopes, "Other endpoints.")])]
+}
+
+pub(super) fn up() -> Vec<Value> {
+    vec![document(&[("service", reference("service"), ""), flag("started", "")])]
+}
+
+pub(super) fn down() -> Vec<Value> {
+    vec![document(&[("ended", nullable(reference("service")), "Null if none was running.")])]
+}
+
+pub(super) fn restart() -> Vec<Value> {
+    vec![
+        document(&[("restarted", text(), "The server.")]),
+        document(&[
+            ("ended", nullable(reference("service")), ""),
+            ("service", reference("service"), ""),
+        ]),
+    ]
+}
+
+pub(super) fn ps() -> Vec<Value> {
+    let project = object(&[
+        ("directory", text(), ""),
+        ("clients", count(), ""),
+        ("problem", nullable(text()), "Why a changed configuration is not in use."),
+        ("servers", list(reference("server")), ""),
+    ]);
+    vec![document(&[
+        ("service", nullable(reference("service")), "Null if none is running."),
+        ("projects", list(project), ""),
+        ("clients?", count(), ""),
+        ("connections?", count(), "Server processes and connections."),
+        ("page?", nullable(text()), "The address of the page."),
+        ("uptimeSeconds?", count(), ""),
+    ])]
+}
+
+pub(super) fn logs() -> Vec<Value> {
+    let mut line = document(&[("line", text(), "")]);
+    line["description"] = json!("With `--follow`: one line of the log, one object per line");
+    vec![document(&[("lines", list(text()), "")]), line]
+}
+
+pub(super) fn page() -> Vec<Value> {
+    vec![
+        document(&[("url", text(), "A link that works once.")]),
+        document(&[("token", text(), "With `--token`.")]),
+    ]
+}
