@@ -26,8 +26,9 @@ use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use call::{
     CallArguments, CallerArguments, CompleteArguments, ExplainArguments, LanguageArgument,
-    ListArguments, PromptArguments, ReadArguments, RunArguments, SearchCommandArguments,
-    TimeoutArguments, TokensArguments, ToolArguments, TypesArguments, quoted,
+    ListArguments, PromptArguments, ReadArguments, RefreshArguments, RunArguments,
+    SearchCommandArguments, TimeoutArguments, TokensArguments, ToolArguments, TypesArguments,
+    quoted,
 };
 
 pub(crate) use command::Command;

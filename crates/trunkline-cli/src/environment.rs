@@ -266,6 +266,13 @@ pub(crate) enum OutsideFile {
 
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
+/// A time in the format of RFC 3339, in UTC, to the second.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, rest) = (seconds / SECONDS_OF_DAY, seconds % SECONDS_OF_DAY);
+    format!("{}T{:02}:{:02}:{:02}Z", day(days), rest / 3600, rest / 60 % 60, rest % 60)
+}
+
 /// The date of a day, counted from 1970-01-01.
 fn day(mut days: u64) -> String {
     let is_leap = |year: u64| {

@@ -108,8 +108,8 @@ impl Connection {
             fingerprint = fingerprint.within(&options.resolver().working_directory());
         }
         let remembered = options.cache().load(&fingerprint);
-        let remembered = remembered.map(|remembered| remembered.tools).unwrap_or_default();
-        let published = Arc::new(PublishedState::new(remembered));
+        let tools = remembered.map(|remembered| remembered.tools).unwrap_or_default();
+        let published = Arc::new(PublishedState::new(tools));
         let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
         let (server, ids) = (Arc::new(server), Arc::new(RequestIds::default()));
         let task = ServerActor {

@@ -124,12 +124,23 @@ pub(crate) struct ListArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
+    #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
+/// How the lists of servers are loaded.
+#[derive(Debug, Args)]
+pub(crate) struct RefreshArguments {
     /// Starts every server, also those whose tools are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
 
-    #[command(flatten)]
-    pub(crate) who: CallerArguments,
+    /// Limits the time of the starts and the lists, as in 500ms, 30s, 5m or 1h [default: the configured `timeouts`]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl ListArguments {
@@ -146,9 +157,8 @@ pub(crate) struct ToolArguments {
     #[arg(required = true, num_args = 1..=3, value_name = "[SERVER|URL] TOOL")]
     pub(crate) words: Vec<String>,
 
-    /// Limits the time of the start and the list, as in 500ms, 30s, 5m or 1h
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
@@ -181,6 +191,9 @@ pub(crate) struct SearchCommandArguments {
     pub(crate) explain: bool,
 
     #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
+
+    #[command(flatten)]
     pub(crate) who: CallerArguments,
 }
 
@@ -190,6 +203,9 @@ pub(crate) struct TokensArguments {
     /// Lists every tool, too
     #[arg(long)]
     pub(crate) tools: bool,
+
+    #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
@@ -205,6 +221,9 @@ pub(crate) struct TypesArguments {
     /// Only the tools of this server; no other is started
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,

@@ -54,7 +54,7 @@ pub(crate) fn run(
         if document.is_some() && rest.iter().any(|word| word != STDIN) {
             return Err(two_kinds().into());
         }
-        let name = &*typed.exposed(hosted, &who, terminal).await?;
+        let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
         let tool = caller.tool(name).map_err(Failure::from)?;

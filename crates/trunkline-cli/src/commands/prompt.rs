@@ -36,7 +36,7 @@ pub(crate) fn run(
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let (typed, rest) = TypedName::split(ItemKind::Prompt, words, None, hosted);
         let given = pairs_of(rest)?;
-        let name = &*typed.exposed(hosted, &who, terminal).await?;
+        let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, server, .. } = search.named(ItemKind::Prompt, terminal).await?;
         let shown = CallRunner {

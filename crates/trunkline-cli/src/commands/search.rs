@@ -35,7 +35,14 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
-        let listed = ListedTools::of(&who, arguments.server.as_deref(), hosted, terminal).await?;
+        let listed = ListedTools::of(
+            &who,
+            (arguments.server.as_deref(), &arguments.lists),
+            settings,
+            hosted,
+            terminal,
+        )
+        .await?;
         let view = &listed.view;
         let hits = hosted.host.search_tools(view, &search).await;
         let text = match settings.format {
@@ -47,10 +54,9 @@ pub(crate) fn run(
                 })
             }
             Format::Json => {
-                let json = json!({
-                    "tools": hits.iter().map(|hit| as_json(view, hit)).collect::<Value>(),
-                    "failures": listed.failures_json(),
-                });
+                let hits: Value = hits.iter().map(|hit| as_json(view, hit)).collect();
+                let mut json = json!({ "tools": hits });
+                listed.add_to(&mut json);
                 report::document(&json, settings.format)
             }
             Format::Raw => {

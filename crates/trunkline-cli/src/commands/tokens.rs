@@ -47,7 +47,8 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     let problems = ProblemDetail::Shown;
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
-        let listed = ListedTools::of(&who, None, hosted, terminal).await?;
+        let listed =
+            ListedTools::of(&who, (None, &arguments.lists), settings, hosted, terminal).await?;
         let view = &listed.view;
         let costs = Costs::of(&Tokenizer::new()?, view, |entry| {
             view.definition(entry, hosted.host.description_style())
@@ -56,7 +57,7 @@ pub(crate) fn run(
             Format::Text => terminal.print(&costs.as_text(arguments.tools))?,
             Format::Json | Format::Raw => {
                 let mut json = costs.as_json();
-                json["failures"] = listed.failures_json();
+                listed.add_to(&mut json);
                 terminal.print(&report::document(&json, settings.format))?;
             }
         }

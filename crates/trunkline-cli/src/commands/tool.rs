@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use trunkline::catalog::ItemKind;
+use trunkline::view::View;
 
 use crate::arguments::{Format, ToolArguments};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
-use crate::host::command_host::{ProblemDetail, with_host};
-use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
+use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
+use crate::host::remembered_lists::RememberedLists;
+use crate::host::resolve::{NameSearch, TimeLimit};
 use crate::host::tool_name::TypedName;
 use crate::host::tool_text;
 use crate::output::exit::{Failure, FailureKind, Outcome};
@@ -24,7 +26,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let (_, words) = arguments.split_url();
-    let time = TimeLimit::new(arguments.timeout);
+    let time = TimeLimit::new(arguments.lists.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, None, hosted);
@@ -32,9 +34,19 @@ pub(crate) fn run(
             let message = format!("`{other}` is too much: describe one tool at a time");
             return Err(Failure::new(FailureKind::Usage, message).into());
         }
-        let name = &*typed.exposed(hosted, &who, terminal).await?;
-        let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let ResolvedName { view, .. } = search.named(ItemKind::Tool, terminal).await?;
+        let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
+        let view = match cached(name, &who, hosted)?.filter(|_| !arguments.lists.refresh) {
+            Some((view, remembered)) => {
+                if settings.format == Format::Text {
+                    terminal.tell(&remembered.notice());
+                }
+                view
+            }
+            None => {
+                let search = NameSearch { hosted, who: &who, name, server: None, time };
+                search.named(ItemKind::Tool, terminal).await?.view
+            }
+        };
         let entry = view.route(ItemKind::Tool, name);
         let entry =
             entry.map_err(|error| Failure::from(trunkline::call::CallError::from(error)))?;
@@ -51,4 +63,17 @@ pub(crate) fn run(
         }
         Ok(Outcome::Good)
     })
+}
+
+/// A view with the tool, if its server has not been started and its list is cached.
+fn cached(
+    name: &str,
+    who: &CallerOptions<'_>,
+    hosted: &CommandHost,
+) -> Result<Option<(View, RememberedLists)>> {
+    let view = hosted.view(who)?;
+    let Ok(entry) = view.route(ItemKind::Tool, name) else { return Ok(None) };
+    let servers = [entry.server().name.clone()];
+    let remembered = RememberedLists::of(hosted, &servers, &[ItemKind::Tool]);
+    Ok((!remembered.is_empty()).then_some((view, remembered)))
 }

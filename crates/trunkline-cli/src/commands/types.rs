@@ -26,7 +26,8 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
         let server = arguments.server.as_deref();
-        let listed = ListedTools::of(&who, server, hosted, terminal).await?;
+        let listed =
+            ListedTools::of(&who, (server, &arguments.lists), settings, hosted, terminal).await?;
         let is_meant = |name: &str| server.is_none_or(|server| server == name);
         let entries = listed.view.entries(ItemKind::Tool);
         let entries = entries.filter(|entry| is_meant(entry.server().name.as_str()));
@@ -37,11 +38,9 @@ pub(crate) fn run(
         terminal.print(&match settings.format {
             Format::Text => source,
             Format::Json | Format::Raw => {
-                let json = json!({
-                    "language": arguments.language.as_str(),
-                    "source": source,
-                    "failures": listed.failures_json(),
-                });
+                let language = arguments.language.as_str();
+                let mut json = json!({ "language": language, "source": source });
+                listed.add_to(&mut json);
                 report::document(&json, settings.format)
             }
         })?;

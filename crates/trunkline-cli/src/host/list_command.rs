@@ -15,6 +15,9 @@ use trunkline::view::{UnmatchedName, View};
 use super::caller::CallerOptions;
 use super::command_host::{CommandHost, ProblemDetail, with_host};
 use super::listing::ListCommand;
+use super::rejected_items::RejectedItems;
+use super::remembered_lists::RememberedLists;
+use super::server_lists::ServerLists;
 use super::{listing_text, unmatched};
 use crate::arguments::{Format, ListArguments, quoted};
 use crate::environment::ProcessEnv;
@@ -37,10 +40,9 @@ pub(crate) fn run(
         // Reports an unknown agent before anything is started.
         let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;
-        let remembered = if arguments.refresh { Vec::new() } else { hosted.cached(&asked, kinds) };
-        let is_unknown = |server: &&ServerName| !remembered.contains(server);
-        let unknown_lists: Vec<_> = asked.iter().filter(is_unknown).cloned().collect();
-        let unavailable = hosted.refresh(&unknown_lists, kinds, terminal).await;
+        let ServerLists { remembered, failures } =
+            ServerLists::load(&arguments.lists, &asked, kinds, hosted, terminal).await;
+        let rejected = RejectedItems::of(hosted, asked.iter(), kinds);
         let view = hosted.view(&who)?;
         let describe = hosted.host.description_style();
         let servers = Some(asked.into_iter().collect());
@@ -48,17 +50,15 @@ pub(crate) fn run(
             ListCommand { view: &view, kinds, servers, describe, shows_hidden: arguments.all };
         let is_whole = arguments.server().is_none() && kinds.contains(&ItemKind::Tool);
         let unknown = if is_whole { view.unmatched_names() } else { Vec::new() };
-        let failures = unavailable.iter().map(Failure::unavailable);
-        let failures: Vec<_> = failures.chain(unknown.iter().filter_map(no_tool)).collect();
+        let failures: Vec<_> =
+            failures.into_iter().chain(unknown.iter().filter_map(no_tool)).collect();
         warn_of_ownerless(&unknown, settings, terminal);
         warn_of_lists(is_whole, hosted, settings, terminal).await;
         let held = hosted.all_held();
         match settings.format {
             Format::Json => {
                 let failures: Value = failures.iter().chain(&held).map(Failure::as_json).collect();
-                let names = remembered.iter().map(ServerName::as_str).collect::<Value>();
-                let json = listing.as_written().with("failures", &Raw::from_value(&failures));
-                let json = json.with("remembered", &Raw::from_value(&names));
+                let json = document(&listing, failures, &remembered, &rejected);
                 terminal.print(&report::raw_document(&json))?;
             }
             Format::Raw => terminal.print(&listing.as_raw())?,
@@ -67,7 +67,8 @@ pub(crate) fn run(
         if settings.format == Format::Text && settings.verbosity > Verbosity::Quiet {
             let options = again(arguments, &who);
             terminal.say(&listing.hint(&options));
-            terminal.say(&cached_notice(&remembered));
+            terminal.say(&remembered.notice());
+            rejected.notices().iter().for_each(|notice| terminal.warn(notice));
             if failures.is_empty() && held.is_empty() && !hosted.loaded.origins.is_empty() {
                 let is_limited =
                     hosted.all().len() > listing.servers.as_ref().map_or(0, BTreeSet::len);
@@ -85,26 +86,30 @@ pub(crate) fn run(
     })
 }
 
+/// The list as JSON, with what is missing in it and its age.
+fn document(
+    listing: &ListCommand<'_>,
+    failures: Value,
+    remembered: &RememberedLists,
+    rejected: &RejectedItems,
+) -> Raw {
+    let members = [
+        ("failures", failures),
+        ("remembered", remembered.names_json()),
+        ("rememberedAt", remembered.times_json()),
+        ("setAside", rejected.as_json()),
+    ];
+    members.iter().fold(listing.as_written(), |document, (key, value)| {
+        document.with(key, &Raw::from_value(value))
+    })
+}
+
 /// The servers to list: only those that can have something to show.
 fn asked(arguments: &ListArguments, hosted: &CommandHost, view: &View) -> Result<Vec<ServerName>> {
     match arguments.server() {
         Some(name) => Ok(vec![hosted.find(name)?]),
         None if arguments.all => Ok(hosted.all()),
         None => Ok(hosted.holders(view)),
-    }
-}
-
-/// The notice about servers that were not started.
-fn cached_notice(servers: &[ServerName]) -> String {
-    match servers.len() {
-        0 => String::new(),
-        count => format!(
-            "{} not started: the tools are those of the last run; `--refresh` asks again\n",
-            match count {
-                1 => "1 server was".to_owned(),
-                count => format!("{count} servers were"),
-            }
-        ),
     }
 }
 

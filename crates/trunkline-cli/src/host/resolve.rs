@@ -41,11 +41,58 @@ impl TimeLimit {
     }
 
     /// Runs some work within the limit; `None` if it is exceeded.
-    async fn bound<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn bound<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         match self.limit {
             Some(limit) => timeout(limit.saturating_sub(self.since.elapsed()), work).await.ok(),
             None => Some(work.await),
         }
+    }
+
+    /// Refreshes the lists of servers within the limit.
+    pub(crate) async fn refresh(
+        &self,
+        asked: &[ServerName],
+        kinds: &[ItemKind],
+        hosted: &CommandHost,
+        terminal: &mut Terminal,
+    ) -> Result<Vec<Error>, Failure> {
+        let gathered = hosted.refresh(asked, kinds, terminal);
+        let Some(failures) = self.bound(gathered).await else {
+            terminal.clear_progress();
+            return Err(self.too_slow(asked, kinds, hosted));
+        };
+        Ok(failures)
+    }
+
+    /// The error for servers that did not list their items within the limit, with their state.
+    fn too_slow(&self, asked: &[ServerName], kinds: &[ItemKind], hosted: &CommandHost) -> Failure {
+        let connections = asked.iter().filter_map(|it| hosted.host.servers().get(it.as_str()));
+        let is_late = |it: &Connection| kinds.iter().any(|kind| !it.is_fresh(*kind));
+        let late: Vec<_> = connections.filter(|it| is_late(it)).collect();
+        let names: Vec<_> = late
+            .iter()
+            .take(MAX_NAMED)
+            .map(|it| escape_control(it.server().name.as_str()))
+            .collect();
+        let servers = if late.len() == 1 { "server" } else { "servers" };
+        let others = if late.len() > names.len() { " and others" } else { "" };
+        let is_ready = late.iter().all(|it| it.status().state == State::Ready);
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.list_key()).collect();
+        let what = match is_ready {
+            true => format!("did not list {}", kinds.join(" and ")),
+            false => format!("{} not ready", if late.len() == 1 { "was" } else { "were" }),
+        };
+        let names = names.join("`, `");
+        let limit = self.limit.unwrap_or_default();
+        let message = format!("{servers} `{names}`{others} {what} within {limit:?} (`--timeout`)");
+        let failure = Failure::new(FailureKind::NoAnswer, message);
+        let failure = match late.as_slice() {
+            [one] => failure.of(&one.server().name),
+            _ => failure,
+        };
+        failure.with_hint(
+            "give it more time, or see with `trunkline status` how long it takes to start",
+        )
     }
 }
 
@@ -220,43 +267,7 @@ impl NameSearch<'_> {
         kinds: &[ItemKind],
         terminal: &mut Terminal,
     ) -> Result<Vec<Error>> {
-        let gathered = self.hosted.refresh(asked, kinds, terminal);
-        let Some(failures) = self.time.bound(gathered).await else {
-            terminal.clear_progress();
-            return Err(self.too_slow(asked, kinds).into());
-        };
-        Ok(failures)
-    }
-
-    /// The error for servers that did not list their items within the limit, with their state.
-    fn too_slow(&self, asked: &[ServerName], kinds: &[ItemKind]) -> Failure {
-        let connections = asked.iter().filter_map(|it| self.hosted.host.servers().get(it.as_str()));
-        let is_late = |it: &Connection| kinds.iter().any(|kind| !it.is_fresh(*kind));
-        let late: Vec<_> = connections.filter(|it| is_late(it)).collect();
-        let names: Vec<_> = late
-            .iter()
-            .take(MAX_NAMED)
-            .map(|it| escape_control(it.server().name.as_str()))
-            .collect();
-        let servers = if late.len() == 1 { "server" } else { "servers" };
-        let others = if late.len() > names.len() { " and others" } else { "" };
-        let is_ready = late.iter().all(|it| it.status().state == State::Ready);
-        let kinds: Vec<_> = kinds.iter().map(|kind| kind.list_key()).collect();
-        let what = match is_ready {
-            true => format!("did not list {}", kinds.join(" and ")),
-            false => format!("{} not ready", if late.len() == 1 { "was" } else { "were" }),
-        };
-        let names = names.join("`, `");
-        let limit = self.time.limit.unwrap_or_default();
-        let message = format!("{servers} `{names}`{others} {what} within {limit:?} (`--timeout`)");
-        let failure = Failure::new(FailureKind::NoAnswer, message);
-        let failure = match late.as_slice() {
-            [one] => failure.of(&one.server().name),
-            _ => failure,
-        };
-        failure.with_hint(
-            "give it more time, or see with `trunkline status` how long it takes to start",
-        )
+        Ok(self.time.refresh(asked, kinds, self.hosted, terminal).await?)
     }
 
     fn not_found(&self, view: &View, none: RouteError<'_>) -> ResolveError {

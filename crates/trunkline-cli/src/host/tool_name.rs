@@ -9,7 +9,7 @@ use trunkline::view::View;
 
 use super::caller::CallerOptions;
 use super::command_host::{CommandHost, report_failures};
-use super::resolve::owners;
+use super::resolve::{TimeLimit, owners};
 use crate::output::exit::{Failure, FailureKind};
 use crate::output::terminal::Terminal;
 
@@ -18,6 +18,8 @@ pub(crate) struct TypedName<'a> {
     pub(crate) kind: ItemKind,
     pub(crate) server: Option<&'a str>,
     pub(crate) name: &'a str,
+    /// The time limit of the command.
+    time: TimeLimit,
 }
 
 impl<'a> TypedName<'a> {
@@ -29,15 +31,22 @@ impl<'a> TypedName<'a> {
         server: Option<&'a str>,
         hosted: &CommandHost,
     ) -> (Self, &'a [String]) {
+        let time = TimeLimit::new(None);
         match (server, words) {
             (None, [first, second, rest @ ..])
                 if is_server(hosted, kind, first) && !second.contains('=') && second != "-" =>
             {
-                (Self { kind, server: Some(first), name: second }, rest)
+                (Self { kind, server: Some(first), name: second, time }, rest)
             }
-            (server, [name, rest @ ..]) => (Self { kind, server, name }, rest),
-            (server, []) => (Self { kind, server, name: "" }, words),
+            (server, [name, rest @ ..]) => (Self { kind, server, name, time }, rest),
+            (server, []) => (Self { kind, server, name: "", time }, words),
         }
+    }
+
+    /// Limits the time of its search.
+    #[must_use]
+    pub(crate) fn within(self, time: TimeLimit) -> Self {
+        Self { time, ..self }
     }
 
     /// The exposed name. A name that cannot be found is returned as it is, for the error of its search.
@@ -74,7 +83,7 @@ impl<'a> TypedName<'a> {
         if let Some(found) = self.own_name(&hosted.view(who)?, Some(server)).pop() {
             return Ok(found);
         }
-        let failures = hosted.refresh(&servers, &[self.kind], terminal).await;
+        let failures = self.time.refresh(&servers, &[self.kind], hosted, terminal).await?;
         let view = hosted.view(who)?;
         if let Some(found) = self.own_name(&view, Some(server)).pop() {
             return Ok(found);
@@ -124,7 +133,7 @@ impl<'a> TypedName<'a> {
             let mut unknown = hosted.holders(&view);
             let cached = hosted.cached(&unknown, &[self.kind]);
             unknown.retain(|server| !cached.contains(server));
-            let failures = hosted.refresh(&unknown, &[self.kind], terminal).await;
+            let failures = self.time.refresh(&unknown, &[self.kind], hosted, terminal).await?;
             found = self.own_name(&hosted.view(who)?, None);
             if found.is_empty() {
                 report_failures(&failures, terminal);

@@ -14,7 +14,6 @@ pub(super) fn named(name: &str) -> Value {
         "location" => object(&location()),
         "hidden" => hidden(),
         "renamed" => renamed(),
-        "remembered" => remembered(),
         "setAside" => set_aside(),
         "diagnostic" => diagnostic(),
         "server" => object(&server()),
@@ -88,14 +87,6 @@ fn renamed() -> Value {
         ("own", text(), "The name that the server has for it."),
         ("plain", nullable(text()), "The name that it cannot have."),
         ("reason", nullable(text()), "Why it cannot have that name."),
-    ])
-}
-
-fn remembered() -> Value {
-    object(&[
-        ("server", text(), ""),
-        ("savedAt", text(), "When the server sent the list, in UTC, as RFC 3339."),
-        ("ageSeconds", count(), ""),
     ])
 }
 

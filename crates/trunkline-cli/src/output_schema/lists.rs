@@ -13,8 +13,19 @@ fn of_lists() -> Vec<Member> {
         ("hiddenCount", count(), "The number of hidden items."),
         ("hidden?", list(reference("hidden")), "With `--all`: the hidden items."),
         ("renamed?", list(reference("renamed")), "With `--all`: names that had to be changed."),
+        ("setAside", list(reference("setAside")), "Items that servers sent and that are not used."),
+    ]
+    .into_iter()
+    .chain(of_loaded_lists())
+    .collect()
+}
+
+/// Members of all documents that are made from lists of servers.
+fn of_loaded_lists() -> Vec<Member> {
+    vec![
         ("failures", list(reference("failure")), "Servers whose items are missing."),
         ("remembered", list(text()), "Servers whose lists are those of an earlier run."),
+        ("rememberedAt", map(text()), "When each of them sent its list, in UTC, as RFC 3339."),
     ]
 }
 
@@ -45,30 +56,29 @@ pub(super) fn search() -> Vec<Value> {
         ("similar", list(text()), "Tools that are almost the same."),
         ("signature", text(), ""),
     ]);
-    vec![document(&[
-        ("tools", list(hit), "The best first."),
-        ("failures", list(reference("failure")), "Servers whose tools are missing."),
-    ])]
+    let mut members = of_loaded_lists();
+    members.push(("tools", list(hit), "The best first."));
+    vec![document(&members)]
 }
 
 pub(super) fn types() -> Vec<Value> {
-    vec![document(&[
-        ("language", word(&["ts", "py"]), ""),
-        ("source", text(), "The source text of the types."),
-        ("failures", list(reference("failure")), "Servers whose tools are missing."),
-    ])]
+    let mut members = of_loaded_lists();
+    members.push(("language", word(&["ts", "py"]), ""));
+    members.push(("source", text(), "The source text of the types."));
+    vec![document(&members)]
 }
 
 pub(super) fn tokens() -> Vec<Value> {
-    vec![document(&[
+    let mut members = of_loaded_lists();
+    members.extend([
         ("vocabulary", text(), ""),
         ("servers", map(map(count())), "The tokens of each tool, by server and tool."),
         ("resourcesAndPrompts", map(count()), "Tools for resources and prompts."),
         ("direct", count(), "All of them, in direct mode."),
         ("meta", count(), "The tools of meta mode."),
         ("configured", count(), "As the configuration says."),
-        ("failures", list(reference("failure")), "Servers whose tools are not counted."),
-    ])]
+    ]);
+    vec![document(&members)]
 }
 
 pub(super) fn explain() -> Vec<Value> {

@@ -11,6 +11,7 @@ use std::{fs, io};
 use serde_json::json;
 
 use super::pagination::PageReader;
+use super::state::status::RejectedItem;
 use crate::config::{Fingerprint, RemoteTransport};
 use crate::item::{Item, ItemKind};
 use crate::message::Raw;
@@ -45,7 +46,17 @@ pub(super) struct ServerCache {
 #[derive(Debug)]
 pub(super) struct CachedServer {
     pub(super) spoken: NegotiatedProtocol,
-    pub(super) tools: Vec<Arc<Item>>,
+    pub(super) tools: CachedTools,
+}
+
+/// The tools of a cache file. The default is no file.
+#[derive(Debug, Default)]
+pub(super) struct CachedTools {
+    pub(super) items: Vec<Arc<Item>>,
+    /// Tools that the server sent and that cannot be used.
+    pub(super) set_aside: Vec<RejectedItem>,
+    /// When the server sent them. It is part of the file, because copies of a file have another modification time.
+    pub(super) saved_at: Option<SystemTime>,
 }
 
 impl ServerCache {
@@ -91,7 +102,7 @@ impl ServerCache {
         &self,
         server: &Fingerprint,
         spoken: NegotiatedProtocol,
-        tools: &[Arc<Item>],
+        tools: (&[Arc<Item>], &[RejectedItem]),
     ) -> Option<CacheRecord> {
         let path = file_of(self.folder.as_ref()?, server);
         Some(CacheRecord { path, text: text_of(spoken, tools) })
@@ -145,7 +156,11 @@ fn file_of(folder: &Path, server: &Fingerprint) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
-fn text_of(spoken: NegotiatedProtocol, tools: &[Arc<Item>]) -> String {
+fn text_of(
+    spoken: NegotiatedProtocol,
+    (tools, set_aside): (&[Arc<Item>], &[RejectedItem]),
+) -> String {
+    let set_aside = set_aside.iter().map(|it| json!({ "name": it.name, "reason": it.reason }));
     let definitions: Vec<_> = tools.iter().map(|tool| tool.definition().text()).collect();
     let saved = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let head = json!({
@@ -153,6 +168,7 @@ fn text_of(spoken: NegotiatedProtocol, tools: &[Arc<Item>]) -> String {
         "savedAt": saved.as_secs(),
         "modern": spoken.is_modern,
         "sse": spoken.transport == RemoteTransport::Sse,
+        "setAside": set_aside.collect::<Vec<_>>(),
     });
     let tools = Raw::from_text(&format!("[{}]", definitions.join(",")));
     let tools = tools.expect("invariant: definitions are JSON, so a list of them is");
@@ -175,7 +191,8 @@ fn read(path: &Path) -> io::Result<Option<CachedServer>> {
 
 fn remembered(text: &str) -> Option<CachedServer> {
     let file = Raw::from_text(text).ok()?;
-    let [version, saved, modern, sse] = file.get_all(["version", "savedAt", "modern", "sse"]);
+    let [version, saved, modern, sse, aside] =
+        file.get_all(["version", "savedAt", "modern", "sse", "setAside"]);
     if version?.as_u64()? != VERSION {
         return None;
     }
@@ -187,7 +204,21 @@ fn remembered(text: &str) -> Option<CachedServer> {
     let mut pages = PageReader::new(ItemKind::Tool, false);
     pages.add(&file).ok()?;
     let spoken = NegotiatedProtocol { is_modern: modern?.as_bool()?, transport };
-    (age < LONGEST_BELIEF).then(|| CachedServer { spoken, tools: pages.finish().items })
+    let set_aside = aside.iter().flat_map(Raw::items).filter_map(|it| rejected(&it)).collect();
+    (age < LONGEST_BELIEF).then(|| CachedServer {
+        spoken,
+        tools: CachedTools { items: pages.finish().items, set_aside, saved_at: Some(saved) },
+    })
+}
+
+fn rejected(item: &Raw) -> Option<RejectedItem> {
+    let [name, reason] = item.get_all(["name", "reason"]);
+    let text = |raw: Raw| raw.as_str().map(Into::into);
+    Some(RejectedItem {
+        kind: ItemKind::Tool,
+        name: name.and_then(text),
+        reason: reason.and_then(text)?,
+    })
 }
 
 #[cfg(test)]
@@ -211,20 +242,28 @@ mod tests {
         let cache = ServerCache::in_dir(folder.join("deep"));
         assert!(cache.load(&server()).is_none());
         let spoken = NegotiatedProtocol { is_modern: false, transport: RemoteTransport::Sse };
-        cache.store(&server(), spoken, &tools()).unwrap().write().unwrap();
+        let reason = "it has no input schema".into();
+        let aside = [RejectedItem { kind: ItemKind::Tool, name: Some("u".into()), reason }];
+        cache.store(&server(), spoken, (&tools(), &aside)).unwrap().write().unwrap();
         let next = ServerCache::in_dir(folder.join("deep"));
         let remembered = next.load(&server()).unwrap();
         assert_eq!(remembered.spoken, spoken);
         assert_eq!(next.negotiated(&server()), Some(spoken));
-        assert_eq!(remembered.tools[0].definition(), tools()[0].definition());
+        let CachedTools { items, set_aside, saved_at } = remembered.tools;
+        assert_eq!(items[0].definition(), tools()[0].definition());
+        assert_eq!(set_aside[0].name.as_deref(), Some("u"));
+        assert_eq!(&*set_aside[0].reason, "it has no input schema");
+        assert!(saved_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn files_that_are_damaged_old_or_of_another_version_are_not_believed() {
         let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
-        let good = text_of(spoken, &tools());
+        let good = text_of(spoken, (&tools(), &[]));
         assert!(remembered(&good).is_some());
+        // Files of earlier versions have no such list.
+        assert!(remembered(&good.replace("\"setAside\"", "\"other\"")).is_some());
         for bad in [
             good.replace("\"version\":1", "\"version\":2"),
             good.replace("\"savedAt\":", "\"savedAt\":1,\"was\":"),
@@ -241,8 +280,8 @@ mod tests {
     fn a_folder_that_cannot_be_written_is_an_error_and_nothing_else() {
         let cache = ServerCache::in_dir("/dev/null/nowhere".into());
         let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
-        assert!(cache.store(&server(), spoken, &[]).unwrap().write().is_err());
+        assert!(cache.store(&server(), spoken, (&[], &[])).unwrap().write().is_err());
         assert!(cache.load(&server()).is_none());
-        assert!(ServerCache::default().store(&server(), spoken, &[]).is_none());
+        assert!(ServerCache::default().store(&server(), spoken, (&[], &[])).is_none());
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::cache::CachedTools;
 use super::options::ConnectionOptions;
 use super::pagination::ItemList;
 use super::session::{Session, masked_raw};
@@ -26,11 +27,13 @@ pub(super) struct ListSnapshot {
     pub(super) is_known: bool,
     /// `None` if the list is stale.
     pub(super) fresh_until: Option<tokio::time::Instant>,
+    /// For a list of an earlier run: when the server sent it.
+    pub(super) saved_at: Option<SystemTime>,
 }
 
 impl ListSnapshot {
     fn unknown() -> Self {
-        Self { items: Arc::new([]), is_known: false, fresh_until: None }
+        Self { items: Arc::new([]), is_known: false, fresh_until: None, saved_at: None }
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -62,8 +65,9 @@ pub(super) struct PublishedState {
 
 impl PublishedState {
     /// A server that has not been started, with the tools from the cache.
-    pub(super) fn new(remembered: Vec<Arc<Item>>) -> Self {
-        let status = Status { tools: remembered.len(), ..Status::default() };
+    pub(super) fn new(cached: CachedTools) -> Self {
+        let CachedTools { items, set_aside, saved_at } = cached;
+        let status = Status { tools: items.len(), set_aside, ..Status::default() };
         let published = Self {
             status: watch::Sender::new(status),
             listed: ItemKind::ALL.map(|_| watch::Sender::new(ListSnapshot::unknown())),
@@ -76,9 +80,10 @@ impl PublishedState {
             tail: Mutex::default(),
             unready_since: Mutex::default(),
         };
-        let is_known = !remembered.is_empty();
-        let remembered = ListSnapshot { items: remembered.into(), is_known, fresh_until: None };
-        published.of(ItemKind::Tool).send_replace(remembered);
+        let is_known = !items.is_empty();
+        let items = items.into();
+        let cached = ListSnapshot { items, is_known, fresh_until: None, saved_at };
+        published.of(ItemKind::Tool).send_replace(cached);
         published
     }
 
@@ -217,7 +222,8 @@ impl PublishedState {
             "list published"
         );
         let fresh_until = tokio::time::Instant::now().checked_add(ttl);
-        let listed = ListSnapshot { items: items.into(), is_known: true, fresh_until };
+        let items = items.into();
+        let listed = ListSnapshot { items, is_known: true, fresh_until, saved_at: None };
         let items = Arc::clone(&listed.items);
         let before = self.of(kind).send_replace(listed).items;
         if kind == ItemKind::Tool && self.tools_revision() != 0 && differ(&before, &items) {

@@ -334,8 +334,8 @@ impl ServerActor {
             return self.published.set_list(list, ttl);
         }
         session.set_param_headers(list.mirrored.clone());
-        let cache = self.options.cache();
-        let record = spoken.and_then(|spoken| cache.store(&self.fingerprint, spoken, &list.items));
+        let (cache, tools) = (self.options.cache(), (&*list.items, &*list.set_aside));
+        let record = spoken.and_then(|spoken| cache.store(&self.fingerprint, spoken, tools));
         self.published.set_list(list, ttl);
         let Some(record) = record else { return };
         if record.holds_secret(&self.published.mask()) {

@@ -4,6 +4,7 @@
 //! when all of its callers have reached their timeouts, and includes the start of the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -47,6 +48,11 @@ impl Connection {
     /// disk.
     pub fn is_recorded(&self, kind: ItemKind) -> bool {
         self.is_loaded(kind) && self.published.state() != State::Ready
+    }
+
+    /// When the server sent a list that is known from an earlier run; `None` for a list of this run.
+    pub fn cached_at(&self, kind: ItemKind) -> Option<SystemTime> {
+        self.published.listed(kind).saved_at
     }
 }
 
