@@ -25,10 +25,10 @@ use clap::{Args, CommandFactory as _, Parser};
 use trunkline_gateway::demo::DemoServer;
 
 pub(crate) use call::{
-    CallArguments, CallerArguments, CompleteArguments, ExplainArguments, LanguageArgument,
-    ListArguments, PromptArguments, ReadArguments, RefreshArguments, RunArguments,
-    SearchCommandArguments, TimeoutArguments, TokensArguments, ToolArguments, TypesArguments,
-    quoted,
+    CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ImagesArgument,
+    LanguageArgument, ListArguments, PromptArguments, ReadArguments, RefreshArguments,
+    RunArguments, SearchCommandArguments, TimeoutArguments, TokensArguments, ToolArguments,
+    TypesArguments, quoted,
 };
 
 pub(crate) use command::Command;

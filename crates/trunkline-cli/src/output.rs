@@ -3,6 +3,7 @@
 pub(crate) mod stdio;
 mod hidden_input;
 mod pager;
+mod inline_image;
 pub(crate) mod text_layout;
 pub(crate) mod terminal;
 pub(crate) mod log;

@@ -1,12 +1,13 @@
 //! Settings of the program, resolved once from arguments and environment.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use trunkline::config::{
     Access, DiscoveredFiles, Environment as _, LoadOptions, Overrides, SearchPath, ToolMode,
 };
 
-use crate::arguments::{Arguments, ColorChoice, CommandLineServer, Format, quoted};
+use crate::arguments::{Arguments, ColorChoice, CommandLineServer, Format, ImagesArgument, quoted};
 use crate::environment::ProcessEnv;
 
 /// The pager if the user has chosen none. It leaves the text on the terminal, and ends by itself if all of it fits.
@@ -28,6 +29,15 @@ pub(crate) enum Verbosity {
     Verbose,
 }
 
+/// A protocol by which a terminal shows images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImageProtocol {
+    /// The graphics protocol of kitty, which Ghostty has too. It takes PNG.
+    Kitty,
+    /// The inline images of iTerm2, which WezTerm has too.
+    Iterm2,
+}
+
 /// Settings of the program.
 pub(crate) struct Settings {
     pub(crate) config: Option<PathBuf>,
@@ -46,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) pager: Option<String>,
     /// Whether to show progress if stderr is a terminal.
     pub(crate) progress: bool,
+    /// How the terminal shows images, if it can.
+    pub(crate) images: Option<ImageProtocol>,
 }
 
 impl Settings {
@@ -60,6 +72,10 @@ impl Settings {
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
             mode: arguments.command.mode().map(ToolMode::from),
             pager: pager(environment, global.no_pager),
+            images: match arguments.command.images() {
+                ImagesArgument::Auto => image_protocol(|name| environment.variable(name)),
+                ImagesArgument::Never => None,
+            },
             format: global.format,
             verbosity: match (global.quiet, global.verbose) {
                 (true, _) => Verbosity::Quiet,
@@ -116,10 +132,57 @@ impl Settings {
     }
 }
 
+/// How the terminal shows images, according to the variables that it sets.
+fn image_protocol(variable: impl Fn(&str) -> Option<OsString>) -> Option<ImageProtocol> {
+    let text = |name: &str| variable(name).map(|it| it.to_string_lossy().into_owned());
+    let (term, program) =
+        (text("TERM").unwrap_or_default(), text("TERM_PROGRAM").unwrap_or_default());
+    // A multiplexer inherits the variables of the terminal, and does not pass the sequences on.
+    let is_multiplexed = ["TMUX", "STY", "ZELLIJ"].iter().any(|name| text(name).is_some())
+        || ["screen", "tmux"].iter().any(|start| term.starts_with(start));
+    match (term.as_str(), program.as_str()) {
+        _ if is_multiplexed || term == "dumb" => None,
+        ("xterm-kitty" | "xterm-ghostty", _) | (_, "ghostty") => Some(ImageProtocol::Kitty),
+        (_, "iTerm.app" | "WezTerm") => Some(ImageProtocol::Iterm2),
+        _ => text("KITTY_WINDOW_ID").map(|_| ImageProtocol::Kitty),
+    }
+}
+
 /// The pager: the one of `TRUNKLINE_PAGER`, else `PAGER`, else `less`. An empty value means none.
 fn pager(environment: &ProcessEnv, is_off: bool) -> Option<String> {
     let chosen = ["TRUNKLINE_PAGER", "PAGER"].into_iter().find_map(|it| environment.variable(it));
     let chosen = chosen.map(|it| it.to_string_lossy().into_owned());
     let pager = chosen.unwrap_or_else(|| DEFAULT_PAGER.to_owned());
     (!is_off && !pager.trim().is_empty()).then_some(pager)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_that_show_images_are_known() {
+        let protocol = |variables: &[(&str, &str)]| {
+            image_protocol(|name| {
+                let found = variables.iter().find(|(it, _)| *it == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        let kitty = Some(ImageProtocol::Kitty);
+        let iterm2 = Some(ImageProtocol::Iterm2);
+        assert_eq!(protocol(&[("TERM", "xterm-kitty")]), kitty);
+        assert_eq!(protocol(&[("TERM", "xterm-256color"), ("KITTY_WINDOW_ID", "1")]), kitty);
+        assert_eq!(protocol(&[("TERM", "xterm-ghostty")]), kitty);
+        assert_eq!(protocol(&[("TERM_PROGRAM", "iTerm.app")]), iterm2);
+        // It may have been started from kitty.
+        assert_eq!(protocol(&[("TERM_PROGRAM", "WezTerm"), ("KITTY_WINDOW_ID", "1")]), iterm2);
+        assert_eq!(
+            protocol(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "Apple_Terminal")]),
+            None
+        );
+        for multiplexer in [("TMUX", "/tmp/x"), ("STY", "1.x"), ("TERM", "screen-256color")] {
+            assert_eq!(protocol(&[multiplexer, ("KITTY_WINDOW_ID", "1")]), None, "{multiplexer:?}");
+        }
+        assert_eq!(protocol(&[]), None);
+    }
 }

@@ -258,6 +258,19 @@ pub(crate) struct TimeoutArguments {
     /// Saves images, audio and other binary content of the result as files in this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) artifacts: Option<PathBuf>,
+
+    /// Shows images of the result in a terminal that can (kitty, Ghostty, iTerm2, WezTerm)
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ImagesArgument::Auto)]
+    pub(crate) images: ImagesArgument,
+}
+
+/// When to show images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImagesArgument {
+    /// On a terminal that can
+    Auto,
+    /// Never
+    Never,
 }
 
 /// Arguments of `call`.

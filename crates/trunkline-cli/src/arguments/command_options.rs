@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::call::{CallerArguments, RunArguments};
+use super::call::{CallerArguments, ImagesArgument, RunArguments};
 use super::command::Command;
 use super::command_line_server::{CommandLineServer, is_url};
 use super::serve::ModeArgument;
@@ -111,6 +111,16 @@ impl Command {
             #[cfg(unix)]
             Self::Up(arguments) => arguments.log.as_deref(),
             _ => None,
+        }
+    }
+
+    /// When to show images of results.
+    pub(crate) fn images(&self) -> ImagesArgument {
+        match self {
+            Self::Call(arguments) => arguments.bounds.images,
+            Self::Read(arguments) => arguments.bounds.images,
+            Self::Prompt(arguments) => arguments.bounds.images,
+            _ => ImagesArgument::Never,
         }
     }
 

@@ -26,6 +26,9 @@ use crate::typed::reject_repeated_keys;
 /// Characters of a progress message from the server: it shares a line with ours.
 const MAX_PROGRESS: usize = 60;
 
+/// Images of one result that are shown in the terminal.
+const MAX_IMAGES: usize = 10;
+
 /// Shows progress and log messages of a call.
 pub(crate) struct ProgressPrinter<'t> {
     pub(crate) terminal: &'t Terminal,
@@ -146,6 +149,9 @@ impl CallRunner<'_> {
         let kept = (self.environment, self.bounds.artifacts.as_deref());
         let called = with_readable_links(called, self.hosted, kept).await;
         terminal.print(&printed(&called, self.settings.format))?;
+        if self.settings.format == Format::Text {
+            self.show_images(&called, terminal)?;
+        }
         self.report_saved_files(&called, terminal);
         Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
     }
@@ -173,6 +179,31 @@ impl CallRunner<'_> {
             true => format!("{name}, untrusted"),
             false => name,
         }
+    }
+
+    /// Shows the images of a result, and says how to save what is not shown.
+    fn show_images(&self, called: &Called, terminal: &mut Terminal) -> Result<()> {
+        if self.bounds.artifacts.is_some() {
+            return Ok(());
+        }
+        let server = self.hosted.loaded.config.server(self.server.as_str());
+        let is_trusted = server.is_some_and(|it| it.trust == Trust::Trusted);
+        let (mut shown, mut others) = (0, 0);
+        for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
+            // An image of an untrusted server is not given to the decoders of the terminal.
+            let is_shown =
+                is_trusted && shown < MAX_IMAGES && terminal.print_image(&artifact.bytes)?;
+            *(if is_shown { &mut shown } else { &mut others }) += 1;
+        }
+        let (parts, verb, them) = match others {
+            0 => return Ok(()),
+            1 => ("1 binary part".to_owned(), "is", "it as a file"),
+            count => (format!("{count} binary parts"), "are", "them as files"),
+        };
+        terminal.tell(&format!(
+            "{parts} of the result {verb} not shown; `--artifacts DIRECTORY` saves {them}\n"
+        ));
+        Ok(())
     }
 
     /// Reports which binary parts of the result were saved. In the result of a tool call, saved

@@ -18,8 +18,8 @@ use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::text_layout::TextLayout;
-use super::{hidden_input, pager, stdio};
-use crate::settings::{Colors, Settings, Verbosity};
+use super::{hidden_input, inline_image, pager, stdio};
+use crate::settings::{Colors, ImageProtocol, Settings, Verbosity};
 
 /// Whether a stream is a socket that accepts connections. Apple's systems do not say.
 #[cfg(all(unix, not(target_vendor = "apple")))]
@@ -42,6 +42,8 @@ pub(crate) struct Terminal {
     is_output_terminal: bool,
     /// Whether any part of a result has been printed.
     has_printed: bool,
+    /// How images are shown, if standard output is a terminal that can.
+    images: Option<ImageProtocol>,
     /// The command of the pager for long results.
     pager: Option<String>,
     /// A result for the pager.
@@ -67,6 +69,7 @@ impl Terminal {
             says_warnings: settings.verbosity > Verbosity::Quiet,
             is_output_terminal: io::stdout().is_terminal(),
             has_printed: false,
+            images: settings.images.filter(|_| io::stdout().is_terminal()),
             pager: settings.pager.clone(),
             paged: String::new(),
         }
@@ -100,6 +103,14 @@ impl Terminal {
             }
             Ok(()) => Ok(true),
         }
+    }
+
+    /// Shows an image in a terminal that can. Returns `false` if it is not shown.
+    pub(crate) fn print_image(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let columns = self.size().map_or(80, |(width, _)| width);
+        let image = self.images.and_then(|protocol| inline_image::encode(protocol, bytes, columns));
+        let Some(image) = image else { return Ok(false) };
+        self.print_on(&image)
     }
 
     /// Whether any part of a result has been printed, successfully or not.

@@ -389,6 +389,7 @@ async fn start(
         server: None,
         pager: None,
         format: Format::Text,
+        images: None,
         verbosity: Verbosity::Normal,
         colors: Colors::Never,
         access: None,

@@ -4,7 +4,7 @@ use serde_json::json;
 use trunkline_testkit::peers;
 
 use crate::support::program::Folder;
-use crate::support::pseudo_terminal::on_terminal;
+use crate::support::pseudo_terminal::{on_terminal, on_terminal_with};
 use crate::tools_command::folder;
 
 /// The reference server, which has tools of many kinds.
@@ -101,4 +101,52 @@ fn elicitation_is_answered_by_questions() {
         assert_eq!(shown.code, 0, "{}", shown.text);
         assert!(shown.text.contains(expected), "{expected}: {}", shown.text);
     }
+}
+
+const NOT_SHOWN: &str =
+    "1 binary part of the result is not shown; `--artifacts DIRECTORY` saves it as a file";
+
+#[test]
+fn images_are_shown_in_a_terminal_that_can() {
+    let folder = everything();
+    let call = ["call", "e", "get-tiny-image"];
+    let kitty = ("KITTY_WINDOW_ID", "1");
+    for (variables, sequence) in [
+        (&[kitty][..], "\u{1b}_Ga=T,f=100,q=2,m=1;iVBORw0KGgo"),
+        (&[("TERM_PROGRAM", "iTerm.app")], "\u{1b}]1337;File=inline=1;"),
+    ] {
+        let shown = on_terminal_with(variables, &folder, 80, &call, &[]);
+        assert_eq!(shown.code, 0, "{}", shown.text);
+        assert!(shown.text.contains(sequence), "{}", shown.text);
+        assert!(!shown.text.contains("not shown"), "{}", shown.text);
+    }
+    let in_tmux = [kitty, ("TMUX", "/tmp/tmux,1,0")];
+    for (variables, options) in
+        [(&[][..], &[][..]), (&in_tmux, &[]), (&[kitty], &["--images", "never"])]
+    {
+        let shown = on_terminal_with(variables, &folder, 80, &[&call, options].concat(), &[]);
+        assert!(!shown.text.contains("iVBORw0KGgo"), "{}", shown.text);
+        assert!(shown.text.contains("[image: image/png, "), "{}", shown.text);
+        assert!(shown.text.contains(NOT_SHOWN), "{}", shown.text);
+    }
+    let json = [&call[..], &["--format", "json"]].concat();
+    let shown = on_terminal_with(&[kitty], &folder, 80, &json, &[]);
+    assert!(!shown.text.contains("\u{1b}_G"), "{}", shown.text);
+}
+
+#[test]
+fn images_of_a_pipe_or_of_an_untrusted_server_are_not_shown() {
+    let folder = everything();
+    let mut command = folder.command(&["call", "e", "get-tiny-image"]);
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("KITTY_WINDOW_ID", "1");
+    let run = folder.finish(&mut command);
+    assert!(run.code == 0 && run.messages.contains(NOT_SHOWN), "{run}");
+    assert!(!run.output.contains('\u{1b}'), "{run}");
+    let text = std::fs::read_to_string(folder.project().join("trunkline.json")).unwrap();
+    let text = text.replace(r#""command""#, r#""trust":"untrusted","allowTools":["get-tiny-image"],"command""#);
+    let folder = folder.file("trunkline.json", text);
+    let kitty = [("KITTY_WINDOW_ID", "1")];
+    let shown = on_terminal_with(&kitty, &folder, 80, &["call", "e", "get-tiny-image"], &[]);
+    assert!(!shown.text.contains("\u{1b}_G"), "{}", shown.text);
+    assert!(shown.text.contains(NOT_SHOWN), "{}", shown.text);
 }

@@ -54,6 +54,17 @@ pub(crate) fn on_terminal(
     arguments: &[&str],
     answers: &[(&str, &str)],
 ) -> Shown {
+    on_terminal_with(&[], folder, columns, arguments, answers)
+}
+
+/// The same with variables that a terminal sets.
+pub(crate) fn on_terminal_with(
+    variables: &[(&str, &str)],
+    folder: &Folder,
+    columns: u16,
+    arguments: &[&str],
+    answers: &[(&str, &str)],
+) -> Shown {
     let program = folder.command(arguments);
     let command: Vec<_> = std::iter::once(program.get_program())
         .chain(program.get_args())
@@ -65,6 +76,7 @@ pub(crate) fn on_terminal(
     driver.current_dir(folder.project()).env_clear();
     driver.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     driver.env("TERM", "xterm-256color").env_remove("NO_COLOR").env_remove("PAGER");
+    driver.envs(variables.iter().copied());
     let output = driver.output().unwrap();
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&messages);
