@@ -4,6 +4,7 @@
 
 mod json_text;
 mod word;
+mod text_format;
 mod schema;
 mod tree;
 

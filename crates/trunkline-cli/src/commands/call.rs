@@ -1,5 +1,6 @@
 //! `trunkline call`: makes one call, prints its result, and stops the server again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -46,8 +47,7 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let can_ask = terminal.can_ask() && !arguments.yes;
-        let roots = arguments.roots.iter().map(|root| environment.working_directory().join(root));
-        let input = UserInput { can_ask, roots: roots.collect() };
+        let input = UserInput { can_ask, roots: roots(arguments, environment) };
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
@@ -73,6 +73,7 @@ pub(crate) fn run(
                 }
             }
         };
+        check_texts(arguments, &schema, &given)?;
         let shown = CallRunner {
             settings,
             environment,
@@ -88,6 +89,12 @@ pub(crate) fn run(
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
+}
+
+/// The directories that servers are told of.
+fn roots(arguments: &CallArguments, environment: &ProcessEnv) -> Vec<PathBuf> {
+    let roots = arguments.roots.iter();
+    roots.map(|root| environment.working_directory().join(root)).collect()
 }
 
 /// The arguments as one JSON document, if they are given so.
@@ -120,6 +127,17 @@ fn schema_of(view: &View, name: &str) -> ToolSchema {
         Some(entry) => ToolSchema::of(entry.definition()),
         None => ToolSchema::of(&Raw::empty_object()),
     }
+}
+
+/// The error for texts that do not fit `format` or `pattern`. Everything else of the schema is validated with the call.
+fn check_texts(arguments: &CallArguments, schema: &ToolSchema, given: &Raw) -> Result<()> {
+    let problems = schema.text_problems(&given.to_value());
+    if arguments.no_check || problems.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the arguments do not fit the tool: {}", problems.join("; "));
+    let failure = Failure::new(FailureKind::BadArguments, message);
+    Err(failure.with_hint("`--no-check` sends them anyway").into())
 }
 
 /// The content of a file for an argument.

@@ -149,6 +149,10 @@ async fn field(
         let value = schema.typed(name, line).to_value();
         let properties = json!({ "type": "object", "properties": { name: argument } });
         let given = Raw::from_value(&json!({ name: value }));
+        if let Some(problem) = schema.text_problems(&given.to_value()).first() {
+            terminal.say(&format!("  {}\n", escape_control(problem)));
+            continue;
+        }
         match validate_arguments(&Raw::from_value(&properties), &given) {
             Ok(()) if choices.is_empty() || choices.contains(&value) => return Ok(Some(value)),
             Ok(()) => terminal.say("  this is none of the choices\n"),

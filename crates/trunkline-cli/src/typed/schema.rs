@@ -3,13 +3,20 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use trunkline::config::escape_control;
 use trunkline::content::json_type;
 use trunkline::message::Raw;
 
+use super::text_format;
 use super::word::KeyPath;
 
 /// Schemas that are followed by `$ref`, `anyOf` and the like for one type.
 const MAX_SCHEMAS: usize = 64;
+
+/// Depth and number of texts that are checked, and problems that are reported. Each text may need a regular expression.
+const MAX_DEPTH: usize = 32;
+const MAX_TEXTS: usize = 500;
+const MAX_PROBLEMS: usize = 5;
 
 /// The input schema of a tool.
 pub(crate) struct ToolSchema {
@@ -102,6 +109,31 @@ impl ToolSchema {
         ValueTypes(types, values)
     }
 
+    /// Texts of the arguments that do not fit `format` or `pattern` where they certainly apply, each with its name.
+    pub(crate) fn text_problems(&self, arguments: &Value) -> Vec<String> {
+        let mut check =
+            TextCheck { schema: self, path: Vec::new(), texts: 0, problems: Vec::new() };
+        check.value(&[&self.root], arguments);
+        check.problems
+    }
+
+    /// The schemas that all have to hold: these, and those of their `$ref` and `allOf`.
+    fn conjunction<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Value> {
+        let mut found: Vec<&Value> = Vec::new();
+        let mut open = schemas.to_vec();
+        while let Some(schema) = open.pop() {
+            // A schema may refer to itself.
+            if found.len() >= MAX_SCHEMAS || found.iter().any(|it| std::ptr::eq(*it, schema)) {
+                continue;
+            }
+            found.push(schema);
+            let reference = schema.get("$ref").and_then(Value::as_str);
+            open.extend(reference.and_then(|it| self.root.pointer(it.strip_prefix('#')?)));
+            open.extend(schema.get("allOf").and_then(Value::as_array).into_iter().flatten());
+        }
+        found
+    }
+
     fn below<'s>(
         &'s self,
         schemas: &[&'s Value],
@@ -126,6 +158,60 @@ impl ToolSchema {
             }
         }
         found
+    }
+}
+
+/// The check of the texts in a value.
+struct TextCheck<'s> {
+    schema: &'s ToolSchema,
+    /// The keys and indices of the value.
+    path: Vec<String>,
+    /// The number of texts so far.
+    texts: usize,
+    problems: Vec<String>,
+}
+
+impl<'s> TextCheck<'s> {
+    fn value(&mut self, schemas: &[&'s Value], value: &Value) {
+        let is_over = self.problems.len() >= MAX_PROBLEMS || self.texts >= MAX_TEXTS;
+        if is_over || self.path.len() > MAX_DEPTH || schemas.is_empty() {
+            return;
+        }
+        let schemas = self.schema.conjunction(schemas);
+        match value {
+            Value::String(text) => {
+                self.texts += 1;
+                let problem = schemas.iter().find_map(|schema| text_format::problem(schema, text));
+                let name = escape_control(&self.path.join("."));
+                self.problems.extend(problem.map(|it| format!("`{name}` {it}")));
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    let below = |it: &&'s Value| it.get("properties")?.get(key);
+                    self.member(
+                        key.clone(),
+                        &schemas.iter().filter_map(below).collect::<Vec<_>>(),
+                        member,
+                    );
+                }
+            }
+            Value::Array(items) => {
+                // With `prefixItems`, `items` is not for the first ones.
+                let is_for_all = |it: &&&'s Value| it.get("prefixItems").is_none();
+                let below = schemas.iter().filter(is_for_all).filter_map(|it| it.get("items"));
+                let below: Vec<_> = below.collect();
+                for (at, item) in items.iter().enumerate() {
+                    self.member(at.to_string(), &below, item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn member(&mut self, name: String, schemas: &[&'s Value], value: &Value) {
+        self.path.push(name);
+        self.value(schemas, value);
+        self.path.pop();
     }
 }
 

@@ -114,3 +114,19 @@ fn schemas_that_lead_to_themselves_end() {
     let input = json!({ "properties": { "a": { "$ref": "#/properties/a" }, "b": { "anyOf": [{ "$ref": "#" }] } } });
     assert_eq!(typed(&input, &["a=1", "b=x"]).as_deref(), Ok(r#"{"a":1,"b":"x"}"#));
 }
+
+/// A schema of a server may refer to itself in many ways.
+#[test]
+fn texts_of_recursive_schemas_are_checked_once() {
+    let own = || serde_json::json!({ "$ref": "#" });
+    let schema = serde_json::json!({ "inputSchema": {
+        "allOf": vec![own(); 50],
+        "properties": { "a": own(), "id": { "type": "string", "pattern": "^x$" } },
+    } });
+    let schema = ToolSchema::of(&Raw::from_value(&schema));
+    let value =
+        (0..20).fold(serde_json::json!({ "id": "y" }), |it, _| serde_json::json!({ "a": it }));
+    let problems = schema.text_problems(&value);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].contains("a.id` must match the pattern `^x$`"), "{problems:?}");
+}

@@ -143,7 +143,10 @@ fn images_of_a_pipe_or_of_an_untrusted_server_are_not_shown() {
     assert!(run.code == 0 && run.messages.contains(NOT_SHOWN), "{run}");
     assert!(!run.output.contains('\u{1b}'), "{run}");
     let text = std::fs::read_to_string(folder.project().join("trunkline.json")).unwrap();
-    let text = text.replace(r#""command""#, r#""trust":"untrusted","allowTools":["get-tiny-image"],"command""#);
+    let text = text.replace(
+        r#""command""#,
+        r#""trust":"untrusted","allowTools":["get-tiny-image"],"command""#,
+    );
     let folder = folder.file("trunkline.json", text);
     let kitty = [("KITTY_WINDOW_ID", "1")];
     let shown = on_terminal_with(&kitty, &folder, 80, &["call", "e", "get-tiny-image"], &[]);

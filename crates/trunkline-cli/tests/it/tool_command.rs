@@ -87,3 +87,43 @@ fn lists_of_a_server_on_the_command_line_are_not_kept() {
         }
     }
 }
+
+#[test]
+fn texts_are_checked_against_formats_and_patterns() {
+    let schema = json!({
+        "type": "object",
+        "$defs": { "Id": { "type": "string", "pattern": "^[A-Z]{2}-[0-9]+$" } },
+        "properties": {
+            "id": { "$ref": "#/$defs/Id" },
+            "day": { "anyOf": [{ "type": "string", "format": "date" }, { "type": "null" }] },
+            "at": { "type": "string", "format": "date-time" },
+            "to": { "type": "array", "items": { "type": "string", "format": "email" } },
+            "odd": { "type": "string", "pattern": "^(?!x)" },
+        },
+    });
+    let folder = Folder::new().file("server.py", SERVER).file("schema.json", schema.to_string());
+    let directory = folder.project();
+    let arguments = [directory.join("server.py"), directory.join("schema.json")];
+    let entry = json!({ "command": peers::python(), "args": arguments });
+    let folder = folder.file("trunkline.json", json!({ "mcpServers": { "s": entry } }).to_string());
+    for (words, said) in [
+        (&["id=ab"][..], "`id` must match the pattern `^[A-Z]{2}-[0-9]+$`, not be `ab`"),
+        (
+            &["at=tomorrow"],
+            "`at` must be a date and time such as 2026-07-28T14:30:00Z, not `tomorrow`",
+        ),
+        (&["to[]=ann@example.com", "to[]=bob"], "`to.1` must be an email address"),
+        (&["--json", r#"{"id":"ab"}"#], "`id` must match the pattern"),
+    ] {
+        let run = folder.run(&[&["call", "s", "wide"], words].concat());
+        assert!(run.code == 6 && run.messages.contains(said), "{run}");
+        assert!(run.messages.contains("`--no-check` sends them anyway"), "{run}");
+        let run = folder.run(&[&["call", "s", "wide", "--no-check"], words].concat());
+        assert_eq!(run.code, 0, "{run}");
+    }
+    // What only the server can decide is sent.
+    for word in ["id=AB-1", "at=2026-07-28 14:30", "odd=x", "day=someday", "to[]=ann@example.com"] {
+        let run = folder.run(&["call", "s", "wide", word]);
+        assert_eq!(run.code, 0, "{word}: {run}");
+    }
+}
