@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use trunkline::config::{self, Secret, closest_match, escape_control, is_valid_secret_name};
 use trunkline::secrets::SecretKey;
 use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HOSTS};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, ImportArguments};
 use crate::config::secrets::chosen_store;
@@ -19,10 +20,17 @@ use crate::host_files::{
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::output::text_layout::{Emphasis, TextLayout};
 use crate::settings::Settings;
 
 /// Characters of a command line or URL in the table.
 const MAX_ENDPOINT: usize = 60;
+
+/// The same on a narrow terminal, where the table is wider than the terminal rather than without commands.
+const MIN_ENDPOINT: usize = 16;
+
+/// Columns between two cells.
+const GAP: usize = 2;
 
 pub(crate) fn run(
     arguments: &ImportArguments,
@@ -44,7 +52,7 @@ pub(crate) fn run(
     let warnings: Vec<_> = failures.iter().map(|it| format!("warning: {it}\n")).collect();
     let count = plan.added().count();
     if settings.format == Format::Text {
-        terminal.print(&table(&plan))?;
+        terminal.print(&table(&plan, terminal.layout()))?;
         terminal.say(&warnings.concat());
         terminal.tell(&(notes(&plan) + &parts));
         terminal.tell(&elsewhere(others, arguments.target.project));
@@ -254,7 +262,7 @@ fn secret_name(server: &str, name: &str) -> String {
 }
 
 /// The servers that were found, and what happens to each.
-fn table(plan: &ImportPlan) -> String {
+fn table(plan: &ImportPlan, layout: TextLayout) -> String {
     if plan.servers.is_empty() {
         return "no servers of other hosts were found\n".to_owned();
     }
@@ -262,8 +270,6 @@ fn table(plan: &ImportPlan) -> String {
     let row = |planned: &PlannedServer| {
         let found = &planned.found;
         let off = if found.is_enabled { "" } else { " (off)" };
-        let short: String = found.endpoint.chars().take(MAX_ENDPOINT).collect();
-        let mark = if found.endpoint.chars().count() > MAX_ENDPOINT { "…" } else { "" };
         let outcome = match (&planned.name, &planned.same_as, &planned.differs_from) {
             (None, Some(other), _) => format!("no: same as {other}"),
             (Some(name), _, Some(other)) => format!("as {name}: differs from {other}"),
@@ -274,12 +280,27 @@ fn table(plan: &ImportPlan) -> String {
             found.host.name().to_owned(),
             escape_control(&found.name),
             format!("{}{off}", found.transport),
-            format!("{short}{mark}"),
+            found.endpoint.clone(),
             escape_control(&outcome),
         ]
     };
-    let rows: Vec<_> = std::iter::once(head).chain(plan.servers.iter().map(row)).collect();
-    report::table(&rows)
+    let mut rows: Vec<_> = std::iter::once(head).chain(plan.servers.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+    let others: usize = [0, 1, 2, 4].map(|column| width(column) + GAP).iter().sum();
+    let room = layout.width.map_or(MAX_ENDPOINT, |width| width.saturating_sub(others));
+    let room = room.clamp(MIN_ENDPOINT, MAX_ENDPOINT);
+    rows.iter_mut().for_each(|row| row[3] = shortened(&row[3], room));
+    let table = report::table(&rows);
+    let (head, rest) = table.split_once('\n').unwrap_or((&table, ""));
+    format!("{}\n{rest}", layout.paint(Emphasis::Heading, head))
+}
+
+/// The beginning of a text.
+fn shortened(text: &str, room: usize) -> String {
+    match text.chars().count() > room {
+        true => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
 }
 
 /// Everything of the imported servers that is not carried over, or is written in a file although it is secret.

@@ -35,18 +35,15 @@ pub(crate) fn run(
             return Err(Failure::new(FailureKind::Usage, message).into());
         }
         let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
-        let view = match cached(name, &who, hosted)?.filter(|_| !arguments.lists.refresh) {
-            Some((view, remembered)) => {
-                if settings.format == Format::Text {
-                    terminal.tell(&remembered.notice());
+        let (view, remembered) =
+            match cached(name, &who, hosted)?.filter(|_| !arguments.lists.refresh) {
+                Some(cached) => cached,
+                None => {
+                    let search = NameSearch { hosted, who: &who, name, server: None, time };
+                    let view = search.named(ItemKind::Tool, terminal).await?.view;
+                    (view, RememberedLists::default())
                 }
-                view
-            }
-            None => {
-                let search = NameSearch { hosted, who: &who, name, server: None, time };
-                search.named(ItemKind::Tool, terminal).await?.view
-            }
-        };
+            };
         let entry = view.route(ItemKind::Tool, name);
         let entry =
             entry.map_err(|error| Failure::from(trunkline::call::CallError::from(error)))?;
@@ -59,6 +56,7 @@ pub(crate) fn run(
                 let options = settings.written_config() + &before;
                 let text = tool_text::render(entry, terminal.layout(), (&options, &after));
                 terminal.page(&text)?;
+                terminal.tell(&remembered.notice());
             }
         }
         Ok(Outcome::Good)

@@ -263,7 +263,13 @@ fn sample(schema: &Value) -> Value {
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| 1.into()),
         Some("boolean") => true.into(),
         Some("array") => Value::Array(schema.get("items").map(sample).into_iter().collect()),
-        Some("object") => serde_json::json!({}),
+        Some("object") => {
+            let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            let names = required.filter_map(Value::as_str);
+            let properties = schema.get("properties");
+            let member = |name: &str| Some((name.to_owned(), sample(properties?.get(name)?)));
+            Value::Object(names.filter_map(member).collect())
+        }
         _ => "TEXT".into(),
     }
 }

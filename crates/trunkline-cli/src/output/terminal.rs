@@ -17,7 +17,7 @@ use std::time::Duration;
 use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
-use super::text_layout::TextLayout;
+use super::text_layout::{TextLayout, with_label};
 use super::{hidden_input, inline_image, pager, stdio};
 use crate::settings::{Colors, ImageProtocol, Settings, Verbosity};
 
@@ -269,7 +269,7 @@ impl Terminal {
 
     /// Prints a message to stderr. Failures are ignored.
     pub(crate) fn say(&self, text: &str) {
-        write_message(&visible(text));
+        write_message(&with_label(&visible(text), self.message_style));
     }
 }
 

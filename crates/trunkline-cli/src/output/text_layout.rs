@@ -1,5 +1,7 @@
 //! Text for people: wrapped to the width of the terminal, with colours if it has them.
 
+use std::borrow::Cow;
+
 use trunkline::config::ColorStyle;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -35,6 +37,23 @@ impl Emphasis {
             Self::Name => "36",
             Self::Detail => "2",
         }
+    }
+}
+
+/// The first words of messages, with their colours.
+const LABELS: [(&str, &str); 2] = [("error", "1;31"), ("warning", "1;33")];
+
+/// A message whose first word is coloured, if it says how bad it is.
+pub(super) fn with_label(text: &str, style: ColorStyle) -> Cow<'_, str> {
+    let label = |(word, _): &&(&str, &str)| {
+        text.strip_prefix(*word).is_some_and(|rest| rest.starts_with(": "))
+    };
+    match LABELS.iter().find(label) {
+        Some((word, color)) if style == ColorStyle::Colored => {
+            let rest = text.get(word.len()..).unwrap_or_default();
+            format!("\u{1b}[{color}m{word}\u{1b}[0m{rest}").into()
+        }
+        _ => text.into(),
     }
 }
 
@@ -95,6 +114,15 @@ impl TextLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_of_messages_are_coloured() {
+        let colored = |text| with_label(text, ColorStyle::Colored);
+        assert_eq!(colored("error: x"), "\u{1b}[1;31merror\u{1b}[0m: x");
+        assert_eq!(colored("warning: x"), "\u{1b}[1;33mwarning\u{1b}[0m: x");
+        assert_eq!(colored("errors: x"), "errors: x");
+        assert_eq!(with_label("error: x", ColorStyle::Plain), "error: x");
+    }
 
     fn layout(width: Option<usize>) -> TextLayout {
         TextLayout { width, style: ColorStyle::Plain }

@@ -153,3 +153,26 @@ fn images_of_a_pipe_or_of_an_untrusted_server_are_not_shown() {
     assert!(!shown.text.contains("\u{1b}_G"), "{}", shown.text);
     assert!(shown.text.contains(NOT_SHOWN), "{}", shown.text);
 }
+
+/// Seen: at 80 columns each row of the table was two lines.
+#[test]
+fn the_table_of_import_fits_the_width_of_the_terminal() {
+    let long = "/home/ann/projects/with/a/rather/long/path";
+    let entry = json!({ "command": "npx", "args": ["-y", "server-filesystem", long, long] });
+    let text = json!({ "mcpServers": { "files": entry } }).to_string();
+    let folder = Folder::new().file("../home/.cursor/mcp.json", text);
+    for columns in [60, 80, 200] {
+        let shown = on_terminal(&folder, columns, &["import"], &[("[y/N]", "n\n")]);
+        let text = plain(&shown.text);
+        let row = text.lines().find(|line| line.starts_with("Cursor")).expect(&text);
+        assert!(row.ends_with("…  as files"), "{text}");
+        assert!(row.chars().count() <= usize::from(columns), "{text}");
+        assert!(shown.text.contains("\u{1b}[1mhost"), "{}", shown.text);
+    }
+}
+
+#[test]
+fn errors_are_coloured() {
+    let shown = on_terminal(&folder(), 80, &["call", "words_shuot", "--yes"], &[]);
+    assert!(shown.text.contains("\u{1b}[1;31merror\u{1b}[0m: there is no tool"), "{}", shown.text);
+}

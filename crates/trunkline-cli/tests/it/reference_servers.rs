@@ -104,8 +104,9 @@ fn agent_file_and_bundle_restrict_lists_and_calls() {
 #[test]
 fn an_image_is_a_line_of_text_or_a_file() {
     let folder = everything();
-    let text = good(&folder, &["call", "everything_get-tiny-image"]);
-    assert!(text.contains("[image: image/png, "), "{text}");
+    let run = folder.run(&["call", "everything_get-tiny-image"]);
+    assert!(run.code == 0 && run.output.contains("[image: image/png, "), "{run}");
+    assert!(run.messages.contains("`--artifacts DIRECTORY` saves it as a file"), "{run}");
     let text = good(&folder, &["call", "everything_get-tiny-image", "--artifacts", "pictures"]);
     assert!(text.contains("file://[folder]/project/pictures/image-"), "{text}");
     let mut files = fs::read_dir(folder.project().join("pictures")).unwrap();
