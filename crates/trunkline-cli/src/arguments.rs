@@ -27,8 +27,8 @@ use trunkline_gateway::demo::DemoServer;
 pub(crate) use call::{
     CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ImagesArgument,
     LanguageArgument, ListArguments, PromptArguments, ReadArguments, RefreshArguments,
-    RunArguments, SearchCommandArguments, TimeoutArguments, TokensArguments, ToolArguments,
-    TypesArguments, quoted,
+    RunArguments, SearchCommandArguments, SkillArguments, TimeoutArguments, TokensArguments,
+    ToolArguments, TypesArguments, quoted,
 };
 
 pub(crate) use command::Command;

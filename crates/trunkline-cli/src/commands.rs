@@ -12,6 +12,7 @@ mod tool;
 mod search;
 mod tokens;
 mod types;
+mod skill;
 mod call;
 mod resources;
 mod read;
@@ -71,6 +72,7 @@ pub(crate) fn run(
         Command::Search(arguments) => search::run(&arguments, settings, environment, terminal),
         Command::Tokens(arguments) => tokens::run(&arguments, settings, environment, terminal),
         Command::Types(arguments) => types::run(&arguments, settings, environment, terminal),
+        Command::Skill(arguments) => skill::run(&arguments, settings, environment, terminal),
         Command::Call(arguments) => call::run(&arguments, settings, environment, terminal),
         Command::Resources(arguments) => {
             resources::run(&arguments, settings, environment, terminal)

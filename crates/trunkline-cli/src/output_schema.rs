@@ -50,6 +50,7 @@ const COMMANDS: &[(&str, Documents)] = &[
     ("search", lists::search),
     ("secret", access::secret),
     ("serve", service::serve),
+    ("skill", lists::skill),
     ("status", configuration::status),
     ("token", access::token),
     ("tokens", lists::tokens),

@@ -229,6 +229,20 @@ pub(crate) struct TypesArguments {
     pub(crate) who: CallerArguments,
 }
 
+/// Arguments of `skill`.
+#[derive(Debug, Args)]
+pub(crate) struct SkillArguments {
+    /// Server whose tools the skill is for
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+
+    #[command(flatten)]
+    pub(crate) lists: RefreshArguments,
+
+    #[command(flatten)]
+    pub(crate) who: CallerArguments,
+}
+
 /// A language of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LanguageArgument {

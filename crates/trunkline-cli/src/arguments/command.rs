@@ -4,7 +4,8 @@ use clap::Subcommand;
 
 use super::call::{
     CallArguments, CompleteArguments, ExplainArguments, ListArguments, PromptArguments,
-    ReadArguments, SearchCommandArguments, TokensArguments, ToolArguments, TypesArguments,
+    ReadArguments, SearchCommandArguments, SkillArguments, TokensArguments, ToolArguments,
+    TypesArguments,
 };
 use super::host_files::{AddArguments, ImportArguments, InstallArguments, RemoveArguments};
 use super::login::{LoginArguments, LogoutArguments};
@@ -106,6 +107,14 @@ pub(crate) enum Command {
   trunkline types > tools.d.ts
   trunkline types --lang py --server github > github_tools.py")]
     Types(TypesArguments),
+
+    /// Writes a skill file, by which an agent calls the tools of a server from its shell
+    ///
+    /// Names the tools with their parameters, and the commands that call and describe
+    /// them. An agent reads it when it is needed, instead of all definitions.
+    #[command(after_help = "Example:
+  trunkline skill github > .claude/skills/github/SKILL.md")]
+    Skill(SkillArguments),
 
     /// Sends one `tools/call`, and prints the result
     ///

@@ -33,6 +33,7 @@ impl Command {
             Self::Search(arguments) => &arguments.who,
             Self::Tokens(arguments) => &arguments.who,
             Self::Types(arguments) => &arguments.who,
+            Self::Skill(arguments) => &arguments.who,
             Self::Call(arguments) => &arguments.who,
             Self::Read(arguments) => &arguments.who,
             Self::Prompt(arguments) => &arguments.who,

@@ -68,6 +68,13 @@ pub(super) fn types() -> Vec<Value> {
     vec![document(&members)]
 }
 
+pub(super) fn skill() -> Vec<Value> {
+    let mut members = of_loaded_lists();
+    members.push(("name", text(), "The name of the skill."));
+    members.push(("text", text(), "The content of the skill file."));
+    vec![document(&members)]
+}
+
 pub(super) fn tokens() -> Vec<Value> {
     let mut members = of_loaded_lists();
     members.extend([

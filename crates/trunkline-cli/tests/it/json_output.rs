@@ -59,6 +59,7 @@ fn lists_and_results_fit_their_schemas() {
         &["tokens"],
         &["types"],
         &["types", "--lang", "py"],
+        &["skill", "words"],
         &["tool", "words_shout"],
         &["call", "words_shout", "x"],
         &["explain", "words_shout"],

@@ -22,6 +22,7 @@ mod third_party_servers;
 mod tool_command;
 mod tools_command;
 mod search_command;
+mod skill_command;
 mod server_lists;
 mod explain_command;
 mod call_command;
