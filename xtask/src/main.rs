@@ -38,6 +38,8 @@ Commands:
   bench [group…]          Run the benchmarks, or only some groups of them; --help lists them
     --quick               Run a few rounds only
     --data <folder>       Search in the tools of <folder>/mcpzero_tools/tools.jsonl
+    --json <file>, --markdown <file>
+                          Write the comparison with peers to a file
   eval-search             Measure the ranking of tools on labelled sets
     --data <folder>       A folder with one folder per set: tools.jsonl and queries.jsonl
     --limit-queries <n>   Use at most so many queries of each set, chosen by --seed <n>
@@ -161,12 +163,20 @@ fn peers(workspace: &Workspace, options: &[String]) -> Result<()> {
 
 /// Runs the benchmark program of the test kit with its own options.
 fn bench(workspace: &Workspace, options: &[String]) -> Result<()> {
+    let is_quick = options.iter().any(|option| option == "--quick");
+    let is_help = options.iter().any(|option| is_help(option));
+    let groups = || options.iter().filter(|option| !option.starts_with('-'));
+    let compares = groups().next().is_none() || groups().any(|group| group.starts_with("peers"));
+    if compares && !is_quick && !is_help {
+        peers::install_for_bench(workspace)?;
+    }
     // Some groups measure the program itself, which they expect beside them.
     run(cargo(workspace).args(["build", "--release", "--locked", "-p", "trunkline-cli"]))?;
     run(cargo(workspace)
         .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])
         .args(["--bin", "trunkline-bench", "--"])
-        .args(options))
+        .args(options)
+        .env("TRUNKLINE_PEERS", peers::directory(workspace)))
 }
 
 #[cfg(test)]

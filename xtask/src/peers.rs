@@ -3,6 +3,7 @@
 mod stamp;
 mod npm;
 mod python;
+mod crates;
 mod debian;
 
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::output::say;
+use crate::output::{complain, say};
 use crate::workspace::Workspace;
 use stamp::Stamp;
 
@@ -30,6 +31,9 @@ struct Peer {
 
 const PEERS: &[Peer] = &[npm::PEER, python::PEER];
 
+/// Peers that only the benchmark compares with.
+const BENCH_PEERS: &[Peer] = &[npm::PEER, python::PEER, python::PROXY, crates::PEER];
+
 /// The absolute directory of the peers; passed to the tests in `TRUNKLINE_PEERS`.
 pub(crate) fn directory(workspace: &Workspace) -> PathBuf {
     workspace.target().join("peers")
@@ -38,6 +42,7 @@ pub(crate) fn directory(workspace: &Workspace) -> PathBuf {
 /// Installs missing and outdated peers.
 pub(crate) fn install(workspace: &Workspace) -> Result<()> {
     debian::install()?;
+    debian::install_valgrind();
     let mut is_up_to_date = true;
     for peer in PEERS {
         let stamp = peer.stamp(workspace)?;
@@ -48,6 +53,28 @@ pub(crate) fn install(workspace: &Workspace) -> Result<()> {
     }
     if is_up_to_date {
         say("peers: up to date");
+    }
+    Ok(())
+}
+
+/// Installs the peers of the benchmark. One that cannot be installed does not stop the others: the reason is
+/// left beside the peers, and becomes its row in the table.
+pub(crate) fn install_for_bench(workspace: &Workspace) -> Result<()> {
+    debian::install_for_bench();
+    for peer in BENCH_PEERS {
+        let failure = directory(workspace).join(format!("{}.failure", peer.name));
+        let installed = peer.stamp(workspace).and_then(|stamp| {
+            if stamp.is_current() { Ok(()) } else { peer.reinstall(workspace, &stamp) }
+        });
+        match installed {
+            Ok(()) if failure.exists() => fs::remove_file(&failure)?,
+            Ok(()) => {}
+            Err(error) => {
+                complain(&format!("peers: {error:#}"));
+                fs::create_dir_all(directory(workspace))?;
+                fs::write(&failure, error.root_cause().to_string())?;
+            }
+        }
     }
     Ok(())
 }

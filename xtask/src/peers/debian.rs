@@ -1,13 +1,13 @@
 //! Programs of the system that tests run against: a browser, a D-Bus session and a keychain.
 
 use std::env;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::command::{run, works};
-use crate::output::say;
+use crate::output::{complain, say};
 
 /// Programs, and the Debian packages that contain them.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -16,21 +16,53 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("gnome-keyring-daemon", "gnome-keyring"),
 ];
 
+/// Programs that a check or the benchmark can do without, and their packages: counts of instructions, and
+/// the limit of a proxy for HTTP.
+const OPTIONAL: &[(&str, &str)] = &[("valgrind", "valgrind"), ("nginx", "nginx-light")];
+
+/// Directories of programs for administrators, which are not in everyone's `PATH`.
+const SYSTEM_FOLDERS: &[&str] = &["/usr/sbin", "/usr/local/sbin"];
+
+/// Installs programs that the benchmark can do without, where that is possible.
+pub(super) fn install_for_bench() {
+    if let Err(error) = install_optional("nginx") {
+        complain(&format!("peers: nginx is not compared with: {error:#}"));
+    }
+}
+
+/// Installs the program that counts instructions, where that is possible.
+pub(super) fn install_valgrind() {
+    if let Err(error) = install_optional("valgrind") {
+        complain(&format!("peers: instructions are not counted: {error:#}"));
+    }
+}
+
+fn install_optional(program: &str) -> Result<()> {
+    let missing = OPTIONAL.iter().find(|(name, _)| *name == program && !is_installed(name));
+    match missing {
+        Some((_, package)) if cfg!(target_os = "linux") => install_packages(package),
+        _ => Ok(()),
+    }
+}
+
 /// Installs missing programs, as root on Debian; elsewhere fails with the command to run.
 pub(super) fn install() -> Result<()> {
     let packages = missing_packages();
     if packages.is_empty() {
         return Ok(());
     }
-    let packages = packages.join(" ");
+    install_packages(&packages.join(" "))
+}
+
+fn install_packages(packages: &str) -> Result<()> {
     let is_root = works(Command::new("sh").args(["-c", r#"test "$(id -u)" = 0"#]));
     if !is_root || !is_installed("apt-get") {
-        bail!("{}", advice(&packages));
+        bail!("{}", advice(packages));
     }
     say(&format!("peers: installing {packages} with apt-get"));
     let mut command = Command::new("apt-get");
     command.args(["install", "-y", "--no-install-recommends"]).args(packages.split(' '));
-    run(command.env("DEBIAN_FRONTEND", "noninteractive")).with_context(|| advice(&packages))
+    run(command.env("DEBIAN_FRONTEND", "noninteractive")).with_context(|| advice(packages))
 }
 
 /// Fails if a program is missing.
@@ -51,11 +83,12 @@ fn missing_packages() -> Vec<&'static str> {
 
 fn is_installed(program: &str) -> bool {
     let folders = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&folders).any(|folder| Path::new(&folder).join(program).is_file())
+    let system = SYSTEM_FOLDERS.iter().map(PathBuf::from);
+    env::split_paths(&folders).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 fn advice(packages: &str) -> String {
     format!(
-        "the tests of the page and of the keychain need programs: run `apt-get install {packages}`"
+        "tests and measurements need programs: run `apt-get install {packages}`"
     )
 }

@@ -26,6 +26,16 @@ pub(super) const PEER: Peer = Peer {
     install,
 };
 
+/// A peer of the benchmark, apart from the others because it needs the first generation of the SDK.
+pub(super) const PROXY: Peer = Peer {
+    name: "python-proxy",
+    what: "the Python package mcp-proxy",
+    why: "the benchmark compares with it in the same run",
+    locks: &["proxy-requirements.txt"],
+    find_tools,
+    install: install_proxy,
+};
+
 fn find_tools() -> Result<String> {
     let advice = "install Python 3.11 or later with its venv module (Debian and Ubuntu: \
                   `apt install python3 python3-venv`)";
@@ -33,9 +43,17 @@ fn find_tools() -> Result<String> {
 }
 
 fn install(from: &Path, into: &Path) -> Result<()> {
+    install_from(&from.join("requirements.txt"), into)
+}
+
+fn install_proxy(from: &Path, into: &Path) -> Result<()> {
+    install_from(&from.join("proxy-requirements.txt"), into)
+}
+
+fn install_from(requirements: &Path, into: &Path) -> Result<()> {
     run(Command::new("python3").args(["-m", "venv"]).arg(into))?;
     run(Command::new(into.join("bin/python"))
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--require-hashes", "--no-deps", "-r"])
-        .arg(from.join("requirements.txt")))
+        .arg(requirements))
 }
