@@ -1,6 +1,7 @@
 //! The test command: all checks required to merge a change, as steps.
 
 use std::env;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -45,6 +46,8 @@ const STEPS: &[Step] = &[
     step("peers", "third-party programs for the tests", install_peers),
     step("tests", "unit and integration tests", tests),
     step("doctests", "examples in the documentation", doctests),
+    step("bench", "the comparison with peers runs, a few calls of ours only", bench),
+    step("budget", "instructions and allocations of a relayed call", budget),
     step("deny", "licences, bans and sources of dependencies (cargo-deny)", deny::check_policy),
     step("fuzz", "the fuzz targets compile", fuzz),
     Step {
@@ -214,6 +217,28 @@ fn doctests(workspace: &Workspace) -> Result<StepOutcome> {
     run_cargo(workspace, &["test", "--workspace", "--doc", "--locked"])
 }
 
+/// Unoptimised, as the tests have built it: this run shows that the scenarios work, not how fast they are.
+fn bench(workspace: &Workspace) -> Result<StepOutcome> {
+    run_cargo(workspace, &["build", "--locked", "-p", "trunkline-cli"])?;
+    run_bench(workspace, &["--quick", "peers"])
+}
+
+fn budget(workspace: &Workspace) -> Result<StepOutcome> {
+    run_bench(workspace, &["budget"])?;
+    if works(Command::new("valgrind").arg("--version")) {
+        return Ok(StepOutcome::Checked);
+    }
+    Ok(StepOutcome::Skipped("instructions: valgrind is not installed".to_owned()))
+}
+
+fn run_bench(workspace: &Workspace, arguments: &[&str]) -> Result<StepOutcome> {
+    run(cargo(workspace)
+        .args(["run", "--locked", "-p", "trunkline-testkit", "--bin", "trunkline-bench", "--"])
+        .args(arguments)
+        .env("TRUNKLINE_PEERS", peers::directory(workspace)))?;
+    Ok(StepOutcome::Checked)
+}
+
 /// Fuzzing needs a nightly compiler, but the stable one can check that the targets compile. They
 /// share the target directory, so that common dependencies are built once.
 fn fuzz(workspace: &Workspace) -> Result<StepOutcome> {
@@ -243,8 +268,8 @@ mod tests {
     #[test]
     fn all_steps_run_in_order_except_those_that_must_be_named() {
         let expected =
-            ["fmt", "tidy", "clippy", "docs", "peers", "tests", "doctests", "deny", "fuzz"];
-        assert_eq!(selected(&[]), expected);
+            "fmt tidy clippy docs peers tests doctests bench budget deny fuzz".split(' ');
+        assert_eq!(selected(&[]), expected.collect::<Vec<_>>());
     }
 
     #[test]

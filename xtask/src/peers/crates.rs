@@ -25,7 +25,8 @@ fn find_tools() -> Result<String> {
 }
 
 fn install(from: &Path, into: &Path) -> Result<()> {
-    let pins = fs::read_to_string(from.join(LOCK)).with_context(|| format!("cannot read {LOCK}"))?;
+    let pins =
+        fs::read_to_string(from.join(LOCK)).with_context(|| format!("cannot read {LOCK}"))?;
     for (name, version) in pins.lines().filter_map(parse) {
         run(Command::new("cargo")
             .args(["install", "--locked", "--version", version, name])

@@ -88,7 +88,5 @@ fn is_installed(program: &str) -> bool {
 }
 
 fn advice(packages: &str) -> String {
-    format!(
-        "tests and measurements need programs: run `apt-get install {packages}`"
-    )
+    format!("tests and measurements need programs: run `apt-get install {packages}`")
 }

@@ -1,6 +1,7 @@
 //! Measures allocations per call in the host. The server runs in another process.
 
 use std::alloc::System;
+use std::{io, process, thread};
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -45,5 +46,16 @@ fn count(wire: &str, host: &Host, table: &mut Table) {
         measured: Quantity::Bytes(per_call(change.bytes_allocated)),
         baseline: None,
         aim: None,
+    });
+}
+
+/// Prints the number of allocations of this process for each line of stdin, and exits when stdin closes.
+pub(crate) fn count_with_input() {
+    thread::spawn(|| {
+        for _ in io::stdin().lines() {
+            let stats = INSTRUMENTED_SYSTEM.stats();
+            println!("{}", stats.allocations + stats.reallocations);
+        }
+        process::exit(0);
     });
 }

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::bare::READ_BYTES;
 use crate::host::program;
-use crate::server::SERVE;
+use crate::server::{BOTH_ERAS, SERVE};
 
 /// Maximum number of messages per write.
 const BATCH: usize = 64;
@@ -32,7 +32,7 @@ const BATCH: usize = 64;
 /// Starts the benchmark server as a child process.
 fn child() -> io::Result<(Child, ChildStdin, ChildStdout)> {
     let mut command = Command::new(program());
-    command.args([SERVE, "0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args([SERVE, BOTH_ERAS]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let streams = child.stdin.take().zip(child.stdout.take());
     let (input, output) = streams.ok_or_else(|| io::Error::other("they were piped"))?;

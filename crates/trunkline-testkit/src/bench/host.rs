@@ -13,7 +13,7 @@ use trunkline::connection::{ChildOptions, Connection, ConnectionOptions, HttpOpt
 use trunkline::message::Raw;
 use trunkline::registry::{Registry, ServerSet};
 
-use crate::server::{SERVE, SERVE_HTTP};
+use crate::server::{MODERN, SERVE, SERVE_HTTP};
 
 /// A host with ready servers.
 pub(crate) struct Host {
@@ -110,7 +110,7 @@ pub(crate) struct HttpServer {
 
 impl HttpServer {
     pub(crate) fn start() -> Self {
-        Self::start_as(&[SERVE_HTTP])
+        Self::start_as(&[SERVE_HTTP, MODERN])
     }
 
     /// Starts this program as another server, which prints its port and ends when its stdin closes.

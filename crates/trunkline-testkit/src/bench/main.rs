@@ -23,19 +23,24 @@ mod load;
 mod forwarder;
 mod proxy;
 mod gateway;
+mod budget;
+mod peers;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use measure::Effort;
+use peers::ReportFiles;
+use server::ServerOptions;
 use table::Table;
 
-const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [GROUP…]\n\n  \
+const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [--json FILE] [--markdown FILE] [GROUP…]\n\n  \
     --quick        a few rounds only: enough to see that everything runs\n  \
-    --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n\n\
+    --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n  \
+    --json FILE, --markdown FILE  write the comparison with peers to a file\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
-    gateway, service, cli, search; without one, all of them";
+    gateway, service, cli, search, peers; without one, all of them. Parts of peers: peers-calls, \
+    peers-start, peers-scale. `budget` alone checks the instructions and allocations of a call";
 
 /// The group that takes a folder.
 const SEARCH: &str = "search";
@@ -65,10 +70,11 @@ fn main() -> ExitCode {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         // This program is also every other process that it measures.
-        [server::SERVE, delay] => done(&server::serve(milliseconds(delay))),
-        [server::SERVE_HTTP] => done(&server::serve_http()),
+        [server::SERVE, options] => done(&server::serve(&ServerOptions::parse(options))),
+        [server::SERVE_HTTP, options] => done(&server::serve_http(ServerOptions::parse(options))),
         [memory::HOST, servers] => memory::host(servers.parse().unwrap_or(0)),
         [proxy::PROXY, ways @ ..] => done(&proxy::run(ways)),
+        [budget::BUDGET] => budget::run(),
         ["-h" | "--help"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -87,19 +93,28 @@ fn main() -> ExitCode {
 struct Options<'a> {
     effort: Effort,
     data: Option<&'a Path>,
+    files: ReportFiles<'a>,
     groups: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
     /// Reads options and groups in any order; `None` if one is unknown.
     fn parse(words: &[&'a str]) -> Option<Self> {
-        let mut options = Self { effort: Effort::Thorough, data: None, groups: Vec::new() };
+        let mut options = Self {
+            effort: Effort::Thorough,
+            data: None,
+            files: ReportFiles::default(),
+            groups: Vec::new(),
+        };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
                 "--quick" => options.effort = Effort::Quick,
                 "--data" => options.data = Some(Path::new(*words.next()?)),
+                "--json" => options.files.json = Some(Path::new(*words.next()?)),
+                "--markdown" => options.files.markdown = Some(Path::new(*words.next()?)),
                 SEARCH => options.groups.push(word),
+                _ if peers::is_part(word) => options.groups.push(word),
                 _ if GROUPS.iter().any(|group| group.name == word) => options.groups.push(word),
                 _ => return None,
             }
@@ -121,12 +136,14 @@ fn bench(options: &Options<'_>) -> ExitCode {
         search::rows(options.effort, options.data, &mut table);
         program_size::rows(&mut table);
     }
-    println!("{table}");
+    if !table.is_empty() {
+        println!("{table}");
+    }
+    let is_chosen = |part: &str| options.chooses(peers::PEERS) || options.chooses(part);
+    if options.groups.is_empty() || options.groups.iter().any(|group| peers::is_part(group)) {
+        return peers::run(options.effort, is_chosen, options.files);
+    }
     ExitCode::SUCCESS
-}
-
-fn milliseconds(word: &str) -> Duration {
-    Duration::from_millis(word.parse().unwrap_or(0))
 }
 
 fn done(served: &std::io::Result<()>) -> ExitCode {

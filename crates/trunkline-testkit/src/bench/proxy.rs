@@ -12,6 +12,7 @@ use trunkline::host::{Host, HostOptions, WaitFor};
 use trunkline::item::ItemKind;
 use trunkline_gateway::{Scope, client_capabilities, router, serve, serve_stream};
 
+use crate::allocations::count_with_input;
 use crate::forwarder;
 use crate::host::{runtime, stdio_server};
 use crate::server::{end_with_input, listener};
@@ -28,11 +29,18 @@ pub(crate) const FORWARDER: &str = "forwarder";
 pub(crate) const STDIO: &str = "stdio";
 pub(crate) const HTTP: &str = "http";
 
+/// Last argument of an HTTP proxy that prints the number of its allocations for each line of stdin.
+pub(crate) const COUNTER: &str = "counter";
+
 /// Runs a proxy until its stdin closes.
 pub(crate) fn run(ways: &[&str]) -> io::Result<()> {
-    let [which, front, back] = ways else { return Err(io::ErrorKind::InvalidInput.into()) };
-    if *front == HTTP {
-        end_with_input();
+    let [which, front, back, rest @ ..] = ways else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    match (*front, rest) {
+        (HTTP, [COUNTER]) => count_with_input(),
+        (HTTP, _) => end_with_input(),
+        _ => {}
     }
     let port = back.parse().ok();
     // Both run single-threaded, so that only their work differs.

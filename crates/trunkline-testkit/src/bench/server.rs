@@ -1,6 +1,7 @@
 //! A minimal MCP server, so that measurements are dominated by the client.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -15,11 +16,11 @@ use trunkline::message::{Message, Raw, Request};
 
 use crate::host::runtime;
 
-/// Argument that makes this program a stdio server, followed by a start delay in milliseconds.
+/// Argument that makes this program a stdio server, followed by [`ServerOptions`].
 pub(crate) const SERVE: &str = "--serve";
 
-/// Argument that makes this program an HTTP server. It prints its port, and ends when its stdin
-/// closes.
+/// Argument that makes this program an HTTP server, followed by [`ServerOptions`]. It prints its port, and
+/// ends when its stdin closes.
 pub(crate) const SERVE_HTTP: &str = "--serve-http";
 
 /// The method that returns the last call as received, for the bare loop to resend.
@@ -28,9 +29,60 @@ pub(crate) const LAST_CALL: &str = "bench/last-call";
 /// The only tool.
 const TOOL: &str = "text";
 
+/// The default options: a modern server with one tool that is ready at once.
+pub(crate) const MODERN: &str = "0";
+
+/// A server for clients of any era.
+pub(crate) const BOTH_ERAS: &str = "0,both";
+
 const DISCOVERED: &[u8] = br#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}"#;
 
-const TOOLS: &[u8] = br#""tools":[{"name":"text","inputSchema":{"type":"object"}}]"#;
+const METHOD_NOT_FOUND: &[u8] = br#","error":{"code":-32601,"message":"method not found"}}"#;
+
+/// The eras of a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServerEra {
+    Modern,
+    Legacy,
+    Both,
+}
+
+/// Behaviour of a server, as one word of parts separated by commas: a start delay in milliseconds, `legacy`
+/// or `both` for its eras, `tools=N`, and `hang` for a server that never answers.
+pub(crate) struct ServerOptions {
+    delay: Duration,
+    era: ServerEra,
+    /// The result of `tools/list`, without its braces.
+    tools: String,
+    is_hanging: bool,
+}
+
+impl ServerOptions {
+    pub(crate) fn parse(word: &str) -> Self {
+        let delay = word.split(',').find_map(|part| part.parse().ok()).unwrap_or(0);
+        let has = |name: &str| word.split(',').any(|part| part == name);
+        let era = match (has("legacy"), has("both")) {
+            (true, _) => ServerEra::Legacy,
+            (_, true) => ServerEra::Both,
+            _ => ServerEra::Modern,
+        };
+        let count = word.split(',').find_map(|part| part.strip_prefix("tools=")?.parse().ok());
+        let tools = tools(count.unwrap_or(1));
+        Self { delay: Duration::from_millis(delay), era, tools, is_hanging: has("hang") }
+    }
+}
+
+/// A list with [`TOOL`], and others of typical size.
+fn tools(count: usize) -> String {
+    let mut list = format!(r#""tools":[{{"name":"{TOOL}","inputSchema":{{"type":"object"}}}}"#);
+    for number in 1..count {
+        let _ = write!(
+            list,
+            r#",{{"name":"tool_{number}","description":"Reads item {number} of a list, and returns its text.","inputSchema":{{"type":"object","properties":{{"path":{{"type":"string","description":"The path of the item"}}}},"required":["path"]}}}}"#
+        );
+    }
+    list + "]"
+}
 
 /// Responses that are ready are written together up to this size.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -47,8 +99,11 @@ pub(crate) fn params(answered: usize, carried: usize) -> Raw {
 }
 
 /// Serves over stdin and stdout until stdin closes.
-pub(crate) fn serve(delay: Duration) -> io::Result<()> {
-    thread::sleep(delay);
+pub(crate) fn serve(options: &ServerOptions) -> io::Result<()> {
+    if options.is_hanging {
+        return io::copy(&mut io::stdin().lock(), &mut io::sink()).map(|_| ());
+    }
+    thread::sleep(options.delay);
     let mut input = BufReader::with_capacity(BATCH_BYTES, io::stdin().lock());
     let mut output = io::stdout().lock();
     let (mut last_call, mut answers) = (Bytes::new(), Vec::new());
@@ -58,7 +113,7 @@ pub(crate) fn serve(delay: Duration) -> io::Result<()> {
             return Ok(());
         }
         let line = Bytes::from(line);
-        if answer(&line, &line, &mut last_call, &mut answers) {
+        if answer(options, &line, (&line, &mut last_call), &mut answers) {
             answers.push(b'\n');
         }
         if answers.len() >= BATCH_BYTES || !input.buffer().contains(&b'\n') {
@@ -69,18 +124,38 @@ pub(crate) fn serve(delay: Duration) -> io::Result<()> {
     }
 }
 
-/// Appends the response to a message, if it is a request. `sent` is the message with its HTTP
-/// headers, if any.
-fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Vec<u8>) -> bool {
+/// Appends the response to a message, if it is a request. A call is remembered as it was sent: the
+/// message with its HTTP headers, if any.
+fn answer(
+    options: &ServerOptions,
+    message: &Bytes,
+    (sent, last_call): (&Bytes, &mut Bytes),
+    answers: &mut Vec<u8>,
+) -> bool {
     let Ok(Message::Request(request)) = Message::read(message) else { return false };
     answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     answers.extend_from_slice(request.id.raw().bytes());
-    answers.extend_from_slice(br#","result":{"resultType":"complete","#);
+    let is_answered = match &*request.method {
+        "server/discover" => options.era != ServerEra::Legacy,
+        "initialize" => options.era != ServerEra::Modern,
+        method => ["tools/list", "tools/call", "ping", LAST_CALL].contains(&method),
+    };
+    if !is_answered {
+        answers.extend_from_slice(METHOD_NOT_FOUND);
+        return true;
+    }
+    answers.extend_from_slice(br#","result":{"#);
+    if options.era != ServerEra::Legacy {
+        answers.extend_from_slice(br#""resultType":"complete""#);
+    }
+    if !answers.ends_with(b"{") && &*request.method != "ping" {
+        answers.push(b',');
+    }
     match &*request.method {
-        "server/discover" => {
-            answers.extend_from_slice(DISCOVERED);
-        }
-        "tools/list" => answers.extend_from_slice(TOOLS),
+        "server/discover" => answers.extend_from_slice(DISCOVERED),
+        "initialize" => answers.extend_from_slice(initialized(&request).as_bytes()),
+        "tools/list" => answers.extend_from_slice(options.tools.as_bytes()),
+        "ping" => {}
         LAST_CALL => {
             let text = Raw::from_string(&String::from_utf8_lossy(last_call));
             answers.extend_from_slice(br#""sent":"#);
@@ -97,6 +172,14 @@ fn answer(message: &Bytes, sent: &Bytes, last_call: &mut Bytes, answers: &mut Ve
     true
 }
 
+/// The result of `initialize`, in the version of the client: peers know different ones.
+fn initialized(request: &Request) -> String {
+    let version = request.params.as_ref().and_then(|params| params.get("protocolVersion"));
+    let version = version.unwrap_or_else(|| Raw::from_string("2025-11-25"));
+    let info = r#""serverInfo":{"name":"bench","version":"0"},"capabilities":{"tools":{}}"#;
+    format!(r#""protocolVersion":{},{info}"#, version.text())
+}
+
 /// The requested length of the text.
 fn size(request: &Request) -> usize {
     let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
@@ -105,14 +188,15 @@ fn size(request: &Request) -> usize {
 }
 
 /// Serves HTTP on a port chosen by the system until stdin closes.
-pub(crate) fn serve_http() -> io::Result<()> {
+pub(crate) fn serve_http(options: ServerOptions) -> io::Result<()> {
     end_with_input();
+    let options = Rc::new(options);
     LocalSet::new().block_on(&runtime(), async {
         let listener = listener().await?;
         let last_call = Rc::new(RefCell::new(Bytes::new()));
         loop {
             let (stream, _) = listener.accept().await?;
-            spawn_local(serve_connection(stream, Rc::clone(&last_call)));
+            spawn_local(serve_connection(stream, Rc::clone(&options), Rc::clone(&last_call)));
         }
     })
 }
@@ -134,7 +218,11 @@ pub(crate) async fn listener() -> io::Result<TcpListener> {
 
 /// Serves the requests of one connection in sequence. Supports only the HTTP features that a
 /// well-behaved client needs.
-async fn serve_connection(mut stream: TcpStream, last_call: Rc<RefCell<Bytes>>) -> io::Result<()> {
+async fn serve_connection(
+    mut stream: TcpStream,
+    options: Rc<ServerOptions>,
+    last_call: Rc<RefCell<Bytes>>,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = BytesMut::new();
     let mut message = Vec::new();
@@ -152,8 +240,14 @@ async fn serve_connection(mut stream: TcpStream, last_call: Rc<RefCell<Bytes>>) 
         let sent = Bytes::copy_from_slice(&received[..length.0 + length.1]);
         received.advance(sent.len());
         message.clear();
-        answer(&sent.slice(length.0..), &sent, &mut last_call.borrow_mut(), &mut message);
-        let status = if message.is_empty() { "202 Accepted" } else { "200 OK" };
+        let body = sent.slice(length.0..);
+        answer(&options, &body, (&sent, &mut last_call.borrow_mut()), &mut message);
+        // It has no stream for GET, and no session to delete.
+        let status = match &*message {
+            _ if !sent.starts_with(b"POST ") => "405 Method Not Allowed",
+            [] => "202 Accepted",
+            _ => "200 OK",
+        };
         let length = message.len();
         let head = format!(
             "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
@@ -169,7 +263,7 @@ pub(crate) fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
     // Headers are short; the body may be long.
     let head = &bytes[..bytes.len().min(4096)];
     let end = head.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let text = String::from_utf8_lossy(&head[..end]);
+    let text = String::from_utf8_lossy(&head[..end]).to_ascii_lowercase();
     let value = text.split_once(KEY).map_or("0", |(_, rest)| rest.lines().next().unwrap_or("0"));
     Some((end + 4, value.parse().ok()?))
 }

@@ -69,6 +69,10 @@ impl Table {
         self.rows.push(row);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.notes.is_empty()
+    }
+
     pub(crate) fn extend(&mut self, rows: Vec<Row>) {
         self.rows.extend(rows);
     }

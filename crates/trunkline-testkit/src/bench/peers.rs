@@ -1,0 +1,131 @@
+//! Comparison with other gateways and proxies, all in one run: calls, start, memory and the command line.
+
+mod report;
+mod machine;
+mod http_response;
+mod client;
+mod process;
+mod program;
+mod instance;
+mod calls;
+mod lifecycle;
+mod scale;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{fs, io};
+
+use crate::measure::Effort;
+use report::{AimLine, Comparison};
+
+/// A part of the comparison that can be run alone.
+struct Part {
+    name: &'static str,
+    sections: fn(Effort, &mut Comparison),
+}
+
+const PARTS: &[Part] = &[
+    Part { name: "peers-calls", sections: calls::sections },
+    Part { name: "peers-start", sections: lifecycle::sections },
+    Part { name: "peers-scale", sections: scale::sections },
+];
+
+/// The group of all parts.
+pub(crate) const PEERS: &str = "peers";
+
+const PROCESSOR_TIME: &str = "processor time per call";
+const AGGREGATOR: &str = "mcp-aggregator (Rust)";
+
+const fn ratio(
+    what: &'static str,
+    section: &'static str,
+    column: &'static str,
+    against: &'static str,
+    at_most: f64,
+) -> AimLine {
+    AimLine { what, section, column, against: Some(against), at_most }
+}
+
+/// Aims that are printed with the measurements. None is asserted: they depend on the machine.
+const AIMS: &[AimLine] = &[
+    ratio(
+        "processor time, HTTP → stdio, 64 in flight",
+        "HTTP → stdio, 200 B, 64 in flight",
+        PROCESSOR_TIME,
+        AGGREGATOR,
+        0.8,
+    ),
+    ratio(
+        "processor time, HTTP → stdio, 1 in flight",
+        "HTTP → stdio, 200 B, 1 in flight",
+        PROCESSOR_TIME,
+        AGGREGATOR,
+        0.8,
+    ),
+    ratio(
+        "p99, HTTP → stdio, 64 in flight",
+        "HTTP → stdio, 200 B, 64 in flight",
+        "p99",
+        AGGREGATOR,
+        1.0,
+    ),
+    ratio(
+        "processor time, HTTP → HTTP, 64 in flight",
+        "HTTP → HTTP, 200 B, 64 in flight",
+        PROCESSOR_TIME,
+        "mcp-proxy (Rust)",
+        0.35,
+    ),
+    ratio(
+        "processor time, HTTP → HTTP, 64 in flight",
+        "HTTP → HTTP, 200 B, 64 in flight",
+        PROCESSOR_TIME,
+        "nginx (limit)",
+        1.5,
+    ),
+];
+
+/// Whether a word names the group or one of its parts.
+pub(crate) fn is_part(word: &str) -> bool {
+    word == PEERS || PARTS.iter().any(|part| part.name == word)
+}
+
+/// Files that a report is written to, besides the terminal.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ReportFiles<'a> {
+    pub(crate) json: Option<&'a Path>,
+    pub(crate) markdown: Option<&'a Path>,
+}
+
+/// Runs parts and prints their report. Fails when one of our own rows failed.
+pub(crate) fn run(
+    effort: Effort,
+    is_chosen: impl Fn(&str) -> bool,
+    files: ReportFiles<'_>,
+) -> ExitCode {
+    let mut report = Comparison::new(program::OURS, machine::describe());
+    for part in PARTS.iter().filter(|part| is_chosen(part.name)) {
+        (part.sections)(effort, &mut report);
+    }
+    report.note_aims(AIMS);
+    println!("{}", report.text());
+    if let Err(error) = write(&report, files) {
+        eprintln!("the report cannot be written: {error}");
+        return ExitCode::FAILURE;
+    }
+    let failures = report.own_failures();
+    for failure in &failures {
+        eprintln!("failed: {failure}");
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn write(report: &Comparison, files: ReportFiles<'_>) -> io::Result<()> {
+    if let Some(path) = files.json {
+        fs::write(path, format!("{:#}\n", report.json()))?;
+    }
+    if let Some(path) = files.markdown {
+        fs::write(path, report.markdown())?;
+    }
+    Ok(())
+}

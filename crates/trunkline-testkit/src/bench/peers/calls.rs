@@ -1,0 +1,164 @@
+//! Calls through each peer: small ones with several in flight, and large results.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+use trunkline_testkit::peers;
+
+use super::client::CallShape;
+use super::instance::{Instance, ReadyList, Round, START_TIMEOUT, start_all};
+use super::process::EVERYTHING;
+use super::program::{CONTENDERS, Contender, Front, Program, Upstream, VARIANTS, http_echo};
+use super::report::{Comparison, PeerRow, Section, Spread, Unit};
+use crate::host::{HttpServer, runtime};
+use crate::measure::Effort;
+use crate::server::BOTH_ERAS;
+
+const MEGABYTE: usize = 1_000_000;
+
+/// Numbers of calls in flight.
+const IN_FLIGHT: [usize; 3] = [1, 16, 64];
+
+/// Most calls of one round.
+const MOST_CALLS: usize = 4096;
+
+const COLUMNS: [(&str, Unit); 4] = [
+    ("processor time per call", Unit::Seconds),
+    ("p50", Unit::Seconds),
+    ("p99", Unit::Seconds),
+    ("calls per second", Unit::PerSecond),
+];
+
+/// The tool of the benchmark's own server.
+pub(crate) const ECHO: ReadyList = ReadyList { tool: "text", count: 1, timeout: START_TIMEOUT };
+
+/// Effort of the comparison.
+#[derive(Clone, Copy)]
+struct CallEffort {
+    rounds: usize,
+    /// Time of a round.
+    budget: Duration,
+}
+
+impl CallEffort {
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::Quick => Self { rounds: 1, budget: Duration::from_millis(20) },
+            Effort::Thorough => Self { rounds: 9, budget: Duration::from_millis(250) },
+        }
+    }
+}
+
+/// Transports of client and server.
+const WAYS: [(Front, &str); 3] =
+    [(Front::Http, "stdio"), (Front::Stdio, "stdio"), (Front::Http, "HTTP")];
+
+pub(crate) fn sections(effort: Effort, report: &mut Comparison) {
+    let runtime = runtime();
+    for (front, back) in WAYS {
+        let name = if front == Front::Http { "HTTP" } else { "stdio" };
+        let way = format!("{name} → {back}");
+        compare(&runtime, effort, (front, back), &way, report);
+    }
+    if effort == Effort::Thorough {
+        reference(&runtime, effort, report);
+    }
+}
+
+fn small(in_flight: usize) -> CallShape {
+    let arguments = json!({ "bytes": 100, "carried": "x".repeat(100) });
+    CallShape { arguments, in_flight }
+}
+
+/// Calls of the benchmark's own server.
+fn compare(
+    runtime: &Runtime,
+    effort: Effort,
+    (front, back): (Front, &str),
+    way: &str,
+    report: &mut Comparison,
+) {
+    let http = |options| (back == "HTTP").then(|| HttpServer::start_as(&http_echo(options)));
+    let (both, legacy) = (http(BOTH_ERAS), http("0,legacy"));
+    let servers = |contender: &Contender| match (&both, &legacy, contender.server) {
+        (_, Some(server), Some(_)) | (Some(server), _, None) => vec![Upstream::Port(server.port)],
+        (_, _, options) => vec![Upstream::echo(options.unwrap_or(BOTH_ERAS))],
+    };
+    let is_chosen = |it: &&Contender| {
+        let is_quick_peer = matches!(it.program, Program::Trunkline | Program::Forwarder);
+        effort == Effort::Thorough || is_quick_peer
+    };
+    let contenders: Vec<_> = CONTENDERS.iter().chain(VARIANTS).filter(is_chosen).copied().collect();
+    let contenders: Vec<_> =
+        contenders.into_iter().filter(|it| front == Front::Http || !it.has_tokens).collect();
+    let mut instances = start_all(runtime, &contenders, front, servers, ECHO);
+    for in_flight in IN_FLIGHT {
+        let title = format!("{way}, 200 B, {in_flight} in flight");
+        let effort = CallEffort::of(effort);
+        report.push(section(runtime, effort, title, &small(in_flight), &mut instances));
+    }
+    let arguments = json!({ "bytes": MEGABYTE, "carried": "" });
+    let large = CallShape { arguments, in_flight: 1 };
+    let title = format!("{way}, results of 1 MB, 1 in flight");
+    report.push(section(runtime, CallEffort::of(effort), title, &large, &mut instances));
+}
+
+/// Calls of npm's reference server.
+fn reference(runtime: &Runtime, effort: Effort, report: &mut Comparison) {
+    let script = peers::directory().join("npm/node_modules/@modelcontextprotocol").join(EVERYTHING);
+    let words = ["node".to_owned(), script.to_string_lossy().into_owned(), "stdio".to_owned()];
+    let servers = |_: &Contender| vec![Upstream::Command(words.to_vec())];
+    let ready = ReadyList { tool: "echo", ..ECHO };
+    let contenders: Vec<_> =
+        CONTENDERS.iter().filter(|it| it.program != Program::Forwarder).copied().collect();
+    let mut instances = start_all(runtime, &contenders, Front::Http, servers, ready);
+    let arguments = json!({ "message": "x".repeat(100) });
+    let shape = CallShape { arguments, in_flight: 16 };
+    let title = "HTTP → server-everything over stdio, 16 in flight".to_owned();
+    report.push(section(runtime, CallEffort::of(effort), title, &shape, &mut instances));
+}
+
+/// Rounds of all peers in turn, so that load on the machine slows all of them down.
+fn section(
+    runtime: &Runtime,
+    effort: CallEffort,
+    title: String,
+    shape: &CallShape,
+    instances: &mut [(Contender, Result<Instance, String>)],
+) -> Section {
+    let mut rounds: Vec<Result<(usize, Vec<Round>), String>> = Vec::new();
+    for (_, instance) in instances.iter_mut() {
+        let count = match instance {
+            Err(reason) => Err(reason.clone()),
+            Ok(instance) => runtime.block_on(instance.calibrate(shape, effort.budget, MOST_CALLS)),
+        };
+        rounds.push(count.map(|count| (count, Vec::new())));
+    }
+    for _ in 0..effort.rounds {
+        for ((_, instance), rounds) in instances.iter_mut().zip(&mut rounds) {
+            let (Ok(instance), Ok((count, measured))) = (instance, &mut *rounds) else { continue };
+            match runtime.block_on(instance.round(shape, *count)) {
+                Ok(round) => measured.push(round),
+                Err(reason) => *rounds = Err(reason),
+            }
+        }
+    }
+    let rows = instances.iter().zip(rounds).map(|((contender, _), rounds)| PeerRow {
+        peer: contender.name.to_owned(),
+        cells: rounds.map(|(_, rounds)| cells(&rounds)),
+    });
+    Section { title, columns: COLUMNS.to_vec(), rows: rows.collect() }
+}
+
+fn cells(rounds: &[Round]) -> Vec<Option<Spread>> {
+    let of = |value: &dyn Fn(&Round) -> Option<f64>| {
+        Spread::of(rounds.iter().filter_map(value).collect())
+    };
+    vec![
+        of(&|round| Some(round.busy?.as_secs_f64())),
+        of(&|round| Some(round.p50.as_secs_f64())),
+        of(&|round| Some(round.p99.as_secs_f64())),
+        of(&|round| Some(round.rate)),
+    ]
+}
