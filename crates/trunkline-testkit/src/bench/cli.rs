@@ -61,15 +61,15 @@ fn push(table: &mut Table, name: &str, ours: Duration, (baseline, time): (&'stat
     });
 }
 
-/// A home with a configuration that both programs read.
-struct User {
+/// A home with a configuration that all programs read.
+pub(crate) struct User {
     folder: PathBuf,
     program: PathBuf,
     modules: PathBuf,
 }
 
 impl User {
-    fn new(program: &Path, modules: &Path) -> Self {
+    pub(crate) fn new(program: &Path, modules: &Path) -> Self {
         let folder = env::temp_dir().join(format!("trunkline-bench-cli-{}", process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let server = |(name, args): &(&str, &[&str])| {
@@ -87,22 +87,46 @@ impl User {
     }
 
     fn ours(&self, words: &[&str]) -> Duration {
-        let mut command = Command::new(&self.program);
-        command.env("TRUNKLINE_CONFIG", self.folder.join("mcp.json"));
-        self.time(command.args(words))
+        self.time(&mut self.our_command(words))
     }
 
     fn mcporter(&self, words: &[&str]) -> Duration {
-        let mut command = Command::new("node");
+        self.time(&mut self.mcporter_command(words))
+    }
+
+    pub(crate) fn our_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(&self.program);
+        command.env("TRUNKLINE_CONFIG", self.configuration()).args(words);
+        command
+    }
+
+    pub(crate) fn mcporter_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(Path::new("node"));
         command.arg(self.modules.join("mcporter/dist/cli.js"));
-        command.arg("--config").arg(self.folder.join("mcp.json"));
-        self.time(command.args(words))
+        command.arg("--config").arg(self.configuration()).args(words);
+        command
+    }
+
+    /// A command of FastMCP, which takes the configuration after its name.
+    pub(crate) fn fastmcp_command(&self, name: &str, words: &[&str]) -> Command {
+        let mut command = self.command(&peers::directory().join("python/bin/fastmcp"));
+        command.arg(name).arg(self.configuration()).args(words);
+        command
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.folder.join("mcp.json")
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("HOME", &self.folder).current_dir(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
     }
 
     /// The time until a command ends.
     fn time(&self, command: &mut Command) -> Duration {
-        command.env("HOME", &self.folder).current_dir(&self.folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let start = Instant::now();
         let status = command.status().expect("the program runs");
         assert!(status.success(), "{command:?} failed");

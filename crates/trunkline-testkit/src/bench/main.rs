@@ -40,7 +40,7 @@ const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [--json 
     --json FILE, --markdown FILE  write the comparison with peers to a file\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
     gateway, service, cli, search, peers; without one, all of them. Parts of peers: peers-calls, \
-    peers-start, peers-scale. `budget` alone checks the instructions and allocations of a call";
+    peers-start, peers-scale, peers-cli. `budget` alone checks the instructions and allocations of a call";
 
 /// The group that takes a folder.
 const SEARCH: &str = "search";

@@ -10,6 +10,7 @@ mod instance;
 mod calls;
 mod lifecycle;
 mod scale;
+mod command_line;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ const PARTS: &[Part] = &[
     Part { name: "peers-calls", sections: calls::sections },
     Part { name: "peers-start", sections: lifecycle::sections },
     Part { name: "peers-scale", sections: scale::sections },
+    Part { name: "peers-cli", sections: command_line::sections },
 ];
 
 /// The group of all parts.
@@ -48,6 +50,28 @@ const fn ratio(
 
 /// Aims that are printed with the measurements. None is asserted: they depend on the machine.
 const AIMS: &[AimLine] = &[
+    AimLine {
+        what: "processor time of 1 MB",
+        section: LARGE,
+        column: PROCESSOR_TIME,
+        against: None,
+        at_most: 0.6e-3,
+    },
+    AimLine {
+        what: "idle memory with 30 servers",
+        section: THIRTY,
+        column: "resident, main process",
+        against: None,
+        at_most: 9e6,
+    },
+    AimLine {
+        what: "memory after a burst",
+        section: BURST,
+        column: "after ÷ idle",
+        against: None,
+        at_most: 1.2,
+    },
+    ratio("cold start of 30 servers", THIRTY, "start to full list", AGGREGATOR, 1.0),
     ratio(
         "processor time, HTTP → stdio, 64 in flight",
         "HTTP → stdio, 200 B, 64 in flight",
@@ -84,6 +108,11 @@ const AIMS: &[AimLine] = &[
         1.5,
     ),
 ];
+
+/// Titles of sections with aims that are no ratio to a peer.
+const LARGE: &str = "HTTP → stdio, results of 1 MB, 1 in flight";
+const THIRTY: &str = "Cold start and idle memory, 30 stdio servers";
+const BURST: &str = "Memory after 256 results of 1 MB, 64 in flight";
 
 /// Whether a word names the group or one of its parts.
 pub(crate) fn is_part(word: &str) -> bool {

@@ -198,7 +198,9 @@ impl HttpClient {
         });
         let each = count.div_ceil(in_flight);
         let connections = self.connections.iter_mut().take(in_flight);
-        let calls = connections.map(|connection| connection.call(request.as_bytes(), each));
+        let calls = connections.enumerate().map(|(number, connection)| {
+            connection.call(request.clone().into_bytes(), (number, in_flight), each)
+        });
         let times: Result<Vec<_>, _> = join_all(calls).await.into_iter().collect();
         Ok(times?.concat())
     }
@@ -263,11 +265,22 @@ impl HttpConnection {
         Ok(response)
     }
 
-    async fn call(&mut self, request: &[u8], count: usize) -> Result<Vec<Duration>, String> {
+    /// Repeats a request with a new ID each time: from `first`, in steps that leave room for the other
+    /// connections of the session.
+    async fn call(
+        &mut self,
+        mut request: Vec<u8>,
+        (first, step): (usize, usize),
+        count: usize,
+    ) -> Result<Vec<Duration>, String> {
+        let marker = format!(r#""id":{FIRST_ID}"#);
+        let at = memchr::memmem::find(&request, marker.as_bytes()).ok_or("no ID")? + 5;
         let mut times = Vec::with_capacity(count);
-        for _ in 0..count {
+        for call in 0..count {
+            let id = (FIRST_ID + first + call * step).to_string();
+            request[at..at + id.len()].copy_from_slice(id.as_bytes());
             let start = Instant::now();
-            let response = self.exchange(request, HEAD_BYTES).await?;
+            let response = self.exchange(&request, HEAD_BYTES).await?;
             times.push(start.elapsed());
             check(&response.body)?;
         }

@@ -61,8 +61,10 @@ fn start(runtime: &Runtime, effort: Effort, count: usize) -> Section {
         thread::sleep(IDLE);
         let processes = instance.process.processes();
         let main = processes.first().map_or(0.0, |id| memory_of(*id, "Rss:"));
-        let all = processes.iter().map(|id| memory_of(*id, "Pss:")).sum();
-        Ok(vec![instance.start.as_secs_f64(), main, all, processes.len() as f64])
+        let all = |key| processes.iter().map(|id| memory_of(*id, key)).sum();
+        let private = all("Private_Dirty:");
+        let start = instance.start.as_secs_f64();
+        Ok(vec![start, main, all("Pss:"), private, processes.len() as f64])
     };
     Section {
         title: format!("Cold start and idle memory, {count} stdio servers"),
@@ -70,6 +72,7 @@ fn start(runtime: &Runtime, effort: Effort, count: usize) -> Section {
             ("start to full list", Unit::Seconds),
             ("resident, main process", Unit::Bytes),
             ("proportional, all processes", Unit::Bytes),
+            ("private, all processes", Unit::Bytes),
             ("processes", Unit::Count),
         ],
         rows: in_turn(rounds(effort), &contenders, observe),

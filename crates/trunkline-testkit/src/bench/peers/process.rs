@@ -183,7 +183,7 @@ pub(crate) fn processor_time_of(processes: &[u32]) -> Duration {
     processes.iter().map(|id| on_processor_of(*id)).sum()
 }
 
-/// Memory of a process, in bytes: `Rss:` or `Pss:`.
+/// Memory of a process, in bytes: `Rss:`, `Pss:` or `Private_Dirty:`.
 pub(crate) fn memory_of(process: u32, key: &str) -> f64 {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix(key));

@@ -133,6 +133,11 @@ impl Comparison {
         Self { ours, machine, sections: Vec::new(), notes: Vec::new() }
     }
 
+    /// Adds a note below the tables.
+    pub(crate) fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+
     /// Adds a section, and prints its title as a sign of progress.
     pub(crate) fn push(&mut self, section: Section) {
         eprintln!("measured: {}", section.title);
