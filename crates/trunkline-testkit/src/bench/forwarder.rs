@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
@@ -92,6 +93,10 @@ async fn forward_lines(
         for end in memchr::memchr_iter(b'\n', &buffer[before..]) {
             let line = &buffer[start..=before + end];
             start = before + end + 1;
+            if !has_id(line) {
+                written.extend_from_slice(line);
+                continue;
+            }
             let at = id_in(line);
             written.extend_from_slice(&line[..at.start]);
             written.extend_from_slice(&rename(&line[at.clone()]));
@@ -132,6 +137,10 @@ struct PendingResponse {
 }
 
 async fn ask(State(desk): State<Arc<ResponseTable>>, body: Bytes) -> Response {
+    if !has_id(&body) {
+        let _ = desk.lines.send([&*body, b"\n"].concat());
+        return StatusCode::ACCEPTED.into_response();
+    }
     let (reply, answer) = oneshot::channel();
     let id = {
         let mut waiting = desk.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,6 +157,11 @@ async fn ask(State(desk): State<Arc<ResponseTable>>, body: Bytes) -> Response {
     let at = id_in(&answer);
     answer.splice(at, body[own].iter().copied());
     ([(CONTENT_TYPE, "application/json")], answer).into_response()
+}
+
+/// Whether a message is a request or a response; a notification has no ID.
+fn has_id(message: &[u8]) -> bool {
+    memmem::find(message, br#""id":"#).is_some()
 }
 
 /// Returns the range of the ID in a message: the first `id` member in all messages used here.
