@@ -133,11 +133,12 @@ pub(crate) fn run(
     files: ReportFiles<'_>,
 ) -> ExitCode {
     let mut report = Comparison::new(program::OURS, machine::describe());
+    report.print_machine();
     for part in PARTS.iter().filter(|part| is_chosen(part.name)) {
         (part.sections)(effort, &mut report);
     }
     report.note_aims(AIMS);
-    println!("{}", report.text());
+    report.print_notes();
     if let Err(error) = write(&report, files) {
         eprintln!("the report cannot be written: {error}");
         return ExitCode::FAILURE;

@@ -28,7 +28,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 fn rounds(effort: Effort) -> usize {
     match effort {
         Effort::Quick => 1,
-        Effort::Thorough => 5,
+        Effort::Thorough => 3,
     }
 }
 

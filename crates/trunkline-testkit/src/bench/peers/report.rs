@@ -138,36 +138,42 @@ impl Comparison {
         self.notes.push(note.to_owned());
     }
 
-    /// Adds a section, and prints its title as a sign of progress.
+    /// Adds a section and prints it, so that a run that is stopped has shown what it has measured.
     pub(crate) fn push(&mut self, section: Section) {
-        eprintln!("measured: {}", section.title);
+        println!("{}", self.section_text(&section));
         self.sections.push(section);
     }
 
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        for (key, value) in &self.machine {
-            let _ = writeln!(text, "{key}: {value}");
-        }
-        for section in &self.sections {
-            let _ = writeln!(text, "\n{}", section.title);
-            let mut lines = vec![section.header(self.ours)];
-            lines.extend(section.rows.iter().map(|row| section.cells(row, self.ours)));
-            let width = |column: usize| {
-                // A reason is longer than any cell, and has no cells after it.
-                let cells = lines.iter().filter(|line| line.len() > 2 || column == 0);
-                cells.filter_map(|line| line.get(column)).map(|it| it.chars().count()).max()
-            };
-            let widths: Vec<_> = (0..lines[0].len()).map(|at| width(at).unwrap_or(0)).collect();
-            for line in &lines {
-                let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-                let _ = writeln!(text, "  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
-            }
-        }
-        for note in &self.notes {
-            let _ = writeln!(text, "\n{note}");
+    fn section_text(&self, section: &Section) -> String {
+        let mut text = format!("{}\n", section.title);
+        let mut lines = vec![section.header(self.ours)];
+        lines.extend(section.rows.iter().map(|row| section.cells(row, self.ours)));
+        let width = |column: usize| {
+            // A reason is longer than any cell, and has no cells after it.
+            let cells = lines.iter().filter(|line| line.len() > 2 || column == 0);
+            cells.filter_map(|line| line.get(column)).map(|it| it.chars().count()).max()
+        };
+        let widths: Vec<_> = (0..lines[0].len()).map(|at| width(at).unwrap_or(0)).collect();
+        for line in &lines {
+            let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let _ = writeln!(text, "  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
         }
         text
+    }
+
+    /// Prints the machine, before the first section.
+    pub(crate) fn print_machine(&self) {
+        for (key, value) in &self.machine {
+            println!("{key}: {value}");
+        }
+        println!();
+    }
+
+    /// Prints the notes, after the last section.
+    pub(crate) fn print_notes(&self) {
+        for note in &self.notes {
+            println!("{note}\n");
+        }
     }
 
     pub(crate) fn markdown(&self) -> String {
