@@ -170,6 +170,9 @@ fn a_process_that_cannot_be_ended_is_named_once() {
     for way in [("session", 2), ("daemon", 2)] {
         let mut escaping = Escaping::start(way, "hang");
         let Some(freezer) = Freezer::create(&escaping.marker) else { return };
+        // It exists before it executes the shell.
+        let is_shell = || escaped_shell(&escaping.marker).is_some();
+        wait_until("the shell runs", LONGEST_START, is_shell);
         let shell = escaped_shell(&escaping.marker).unwrap();
         freezer.freeze(&shell);
         send("INT", escaping.program.id());
