@@ -1,4 +1,4 @@
-//! Responses to requests: an upstream result with members appended, or an error. A result can be
+//! Responses to requests: an upstream result with members appended or removed, or an error. A result can be
 //! large, so it is serialized without copying it.
 
 use bytes::Bytes;
@@ -20,8 +20,16 @@ const COPIED_BYTES: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct ResultBody {
     result: Raw,
+    change: ResultChange,
+}
+
+/// The difference between a result and what the client gets.
+#[derive(Clone, Debug)]
+enum ResultChange {
     /// Members to append. The result does not have them.
-    added: ExtraMembers,
+    Added(ExtraMembers),
+    /// Keys of members to remove.
+    Removed(Vec<&'static str>),
 }
 
 /// Members that are appended to a result.
@@ -29,36 +37,49 @@ pub(crate) type ExtraMembers = [Option<(&'static str, &'static Raw)>; 4];
 
 impl ResultBody {
     pub(crate) fn new(result: Raw, added: ExtraMembers) -> Self {
-        Self { result, added }
+        Self { result, change: ResultChange::Added(added) }
     }
 
-    /// The result with the members appended, as one value.
+    /// A result without some of its members.
+    pub(crate) fn without(result: Raw, keys: Vec<&'static str>) -> Self {
+        Self { result, change: ResultChange::Removed(keys) }
+    }
+
+    /// The result as the client gets it, as one value.
     pub(crate) fn into_raw(self) -> Raw {
-        self.result.append_members(&self.added.into_iter().flatten().collect::<Vec<_>>())
+        match self.change {
+            ResultChange::Added(added) => {
+                self.result.append_members(&added.into_iter().flatten().collect::<Vec<_>>())
+            }
+            ResultChange::Removed(keys) => {
+                keys.iter().fold(self.result, |result, key| result.without(key))
+            }
+        }
     }
 
-    /// The result without the appended members.
+    /// The result before it is changed.
     pub(crate) fn result(&self) -> &Raw {
         &self.result
     }
 
-    /// Length of the result in bytes, without the appended members.
+    /// Length of the result in bytes, before it is changed.
     pub(crate) fn len(&self) -> usize {
         self.result.bytes().len()
     }
 
     /// The response message in parts. A short one is all in the first part; otherwise the second
-    /// part is the result's own bytes, not copied.
+    /// part is bytes of the result itself, not copied.
     fn parts(&self, id: &Id) -> [Bytes; 3] {
         const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
         const AFTER_ID: &[u8] = br#","result":"#;
-        let (id, (inside, end)) = (id.raw().bytes(), self.result.split_tail());
-        let head = BEFORE_ID.len() + id.len() + AFTER_ID.len();
+        let (before, inside, end) = self.result_in_parts();
+        let id = id.raw().bytes();
+        let head = BEFORE_ID.len() + id.len() + AFTER_ID.len() + before.len();
         let tail = self.added_bytes() + end.len() + 1;
         let is_short = inside.len() <= COPIED_BYTES;
         let room = if is_short { head + inside.len() + tail } else { head };
         let mut text = Vec::with_capacity(room);
-        for part in [BEFORE_ID, id, AFTER_ID] {
+        for part in [BEFORE_ID, id, AFTER_ID, &before] {
             text.extend_from_slice(part);
         }
         if is_short {
@@ -71,9 +92,29 @@ impl ResultBody {
         [text.into(), inside, last.into()]
     }
 
+    /// The result around its longest part: removed members are rarely in the middle. Members are appended
+    /// before the last part.
+    fn result_in_parts(&self) -> (Bytes, Bytes, Bytes) {
+        let ResultChange::Removed(keys) = &self.change else {
+            let (inside, end) = self.result.split_tail();
+            return (Bytes::new(), inside, end);
+        };
+        let slices = self.result.slices_without(keys);
+        let longest = (0..slices.len()).max_by_key(|at| slices[*at].len()).unwrap_or(0);
+        let (before, rest) = slices.split_at(longest);
+        let (inside, after) = rest
+            .split_first()
+            .map_or((Bytes::new(), rest), |(inside, after)| (inside.clone(), after));
+        (before.concat().into(), inside, after.concat().into())
+    }
+
     /// The members to append: none if the result is not an object.
     fn added(&self) -> impl Iterator<Item = (&'static str, &'static Raw)> {
-        self.added.into_iter().flatten().filter(|_| self.result.is_object())
+        let added = match &self.change {
+            ResultChange::Added(added) => *added,
+            ResultChange::Removed(_) => ExtraMembers::default(),
+        };
+        added.into_iter().flatten().filter(|_| self.result.is_object())
     }
 
     /// Their length in bytes, each with a comma before it.
@@ -97,7 +138,7 @@ impl ResultBody {
 
 impl From<Raw> for ResultBody {
     fn from(result: Raw) -> Self {
-        Self { result, added: ExtraMembers::default() }
+        Self::new(result, ExtraMembers::default())
     }
 }
 
@@ -160,5 +201,36 @@ mod tests {
                 assert_eq!(line, errors::response(&id, Ok(reply.into_raw())), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn removed_members_are_cut_out_wherever_they_are() {
+        let long = format!(r#""a":"{}""#, "x".repeat(COPIED_BYTES));
+        let id = Id::number(7);
+        for text in [
+            "{}",
+            "[]",
+            r#"{"b":1}"#,
+            r#"{"b":1,"c":2}"#,
+            r#"{ "a" : 1 , "b":2, "d":3,"c" : 4 }"#,
+            &format!(r#"{{"b":1,{long}}}"#),
+            &format!(r#"{{{long},"b":1}}"#),
+            &format!(r#"{{ "b":1 , {long}, "c": 2,{long} }}"#),
+        ] {
+            for keys in [vec![], vec!["b"], vec!["b", "c"]] {
+                let reply = ResultBody::without(Raw::from_text(text).unwrap(), keys);
+                let line = response(&id, Ok(reply.clone()));
+                assert_eq!(line, errors::response(&id, Ok(reply.into_raw())), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_content_is_not_copied() {
+        let long = format!(r#"{{"b":1,"a":"{}"}}"#, "x".repeat(COPIED_BYTES));
+        let result = Raw::from_text(&long).unwrap();
+        let place = result.bytes().as_ptr_range();
+        let [_, inside, _] = ResultBody::without(result, vec!["b"]).parts(&Id::number(7));
+        assert!(place.contains(&inside.as_ptr()) && inside.len() > COPIED_BYTES);
     }
 }

@@ -85,7 +85,7 @@ impl<'r> ParsedResult<'r> {
     pub(crate) fn for_client(&self, era: Era, relay_method: RelayMethod) -> ResultBody {
         match era {
             Era::Modern => self.for_modern(relay_method),
-            Era::Legacy => self.for_legacy(relay_method).into(),
+            Era::Legacy => self.for_legacy(relay_method),
         }
     }
 
@@ -117,24 +117,22 @@ impl<'r> ParsedResult<'r> {
         ResultBody::new(result, new)
     }
 
-    fn for_legacy(&self, relay_method: RelayMethod) -> Raw {
-        let mut result = self.result.clone();
-        let is_cacheable = relay_method == RelayMethod::Read;
-        for (key, value, is_of_era) in [
-            ("resultType", &self.kind, true),
-            ("ttlMs", &self.ttl, is_cacheable),
-            ("cacheScope", &self.scope, is_cacheable),
-        ] {
-            if value.is_some() && is_of_era && self.answered_in == Era::Modern {
-                result = result.without(key);
-            }
-        }
+    fn for_legacy(&self, relay_method: RelayMethod) -> ResultBody {
+        let is_modern = self.answered_in == Era::Modern;
+        let is_cacheable = is_modern && relay_method == RelayMethod::Read;
         // Legacy structured content must be an object; the text content has the same data.
-        match &self.structured {
-            Some(other) if relay_method == RelayMethod::Call && !other.is_object() => {
-                result.without("structuredContent")
-            }
-            _ => result,
+        let is_other = self.structured.as_ref().is_some_and(|it| !it.is_object());
+        let removed = [
+            ("resultType", self.kind.is_some() && is_modern),
+            ("ttlMs", self.ttl.is_some() && is_cacheable),
+            ("cacheScope", self.scope.is_some() && is_cacheable),
+            ("structuredContent", is_other && relay_method == RelayMethod::Call),
+        ];
+        let removed: Vec<_> =
+            removed.into_iter().filter_map(|(key, is)| is.then_some(key)).collect();
+        match removed.is_empty() {
+            true => self.result.clone().into(),
+            false => ResultBody::without(self.result.clone(), removed),
         }
     }
 }

@@ -324,29 +324,44 @@ impl Raw {
         self.without_members(|member| member.is(key))
     }
 
+    /// The parts of the text that stay without some keys, in order and not copied: all of it if it has none of
+    /// them, or is not an object.
+    pub fn slices_without(&self, keys: &[&str]) -> Vec<Bytes> {
+        let stays = self.ranges_without(|member| keys.iter().any(|key| member.is(key)));
+        stays.into_iter().map(|range| self.text.slice(range)).collect()
+    }
+
     /// The object without some of its members. All bytes of the others stay the same.
     pub(super) fn without_members(&self, is_meant: impl Fn(&ScannedMember<'_>) -> bool) -> Self {
-        let mut text = Vec::with_capacity(self.text.len());
-        // The bytes before `from` are copied or cut. A member is cut with the comma before it, or
+        let stays = self.ranges_without(is_meant);
+        if stays.len() == 1 {
+            return self.clone();
+        }
+        let mut text = Vec::with_capacity(stays.iter().map(Range::len).sum());
+        stays.into_iter().for_each(|range| text.extend_from_slice(&self.text[range]));
+        Self::of(text)
+    }
+
+    /// The parts of the text that stay without some of its members.
+    fn ranges_without(&self, is_meant: impl Fn(&ScannedMember<'_>) -> bool) -> Vec<Range<usize>> {
+        let mut stays = Vec::new();
+        // The bytes before `from` stay or are cut. A member is cut with the comma before it, or
         // with the one after it if no member before it stays.
         let (mut from, mut end_of_last, mut stays_any) = (0, 1, false);
         for member in self.parts() {
             if !is_meant(&member) {
                 stays_any = true;
             } else if stays_any {
-                text.extend_from_slice(&self.text[from..end_of_last]);
+                stays.push(from..end_of_last);
                 from = member.value.end;
             } else {
-                text.extend_from_slice(&self.text[from..1.max(from)]);
+                stays.push(from..1.max(from));
                 from = scan::after_comma(&self.text, member.value.end);
             }
             end_of_last = member.value.end;
         }
-        if from == 0 {
-            return self.clone();
-        }
-        text.extend_from_slice(&self.text[from..]);
-        Self::of(text)
+        stays.push(from..self.text.len());
+        stays
     }
 
     /// Replaces several parts of the value, each of which was sliced out of it. All other bytes
