@@ -111,7 +111,22 @@ fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     Some((is_number.then(|| number.parse().ok())??, rest))
 }
 
+/// A date. Its usual form is checked against the calendar; of others, such as `20260728`, only that a year comes
+/// first.
 fn is_date(text: &str) -> bool {
+    match has_usual_form(text) && text.len() == 10 {
+        true => is_calendar_date(text),
+        false => digits(text, 4).is_some(),
+    }
+}
+
+/// Whether a text begins like `2026-07-28`.
+fn has_usual_form(text: &str) -> bool {
+    text.len() >= 10
+        && matches!(text.as_bytes(), [_, _, _, _, b'-', month, _, b'-', ..] if month.is_ascii_digit())
+}
+
+fn is_calendar_date(text: &str) -> bool {
     let date = || {
         let (year, rest) = digits(text, 4)?;
         let (month, rest) = digits(rest.strip_prefix('-')?, 2)?;
@@ -129,17 +144,24 @@ fn is_date(text: &str) -> bool {
     date().unwrap_or(false)
 }
 
-/// A date, or a date and a time. Servers in Python also take a space between them.
+/// A date, or a date and a time. Servers in Python also take a space between them, and other forms of ISO 8601.
 fn is_date_time(text: &str) -> bool {
-    let (date, time) = text.split_at_checked(10).unwrap_or((text, ""));
-    let time_of = |time: &str| time.strip_prefix(['T', 't', ' ', '_']).is_some_and(is_time);
     // A number is a Unix time for some.
-    let is_number = text.parse::<f64>().is_ok();
-    is_number || is_date(date) && (time.is_empty() || time_of(time))
+    if !has_usual_form(text) {
+        return text.parse::<f64>().is_ok() || digits(text, 4).is_some();
+    }
+    let Some((date, time)) = text.split_at_checked(10) else { return false };
+    let time_of = |time: &str| time.strip_prefix(['T', 't', ' ', '_']).is_some_and(is_time);
+    is_calendar_date(date) && (time.is_empty() || time_of(time))
 }
 
-/// A time with or without seconds and offset.
+/// A time. Its usual form is checked; of others, such as `T1430`, only that an hour comes first.
 fn is_time(text: &str) -> bool {
+    let text = text.strip_prefix(['T', 't']).unwrap_or(text);
+    if text.as_bytes().get(2) != Some(&b':') {
+        let hour = digits(text, 2).filter(|(_, rest)| !rest.starts_with(char::is_alphabetic));
+        return hour.is_some_and(|(hour, _)| hour <= 24);
+    }
     let time = || {
         let (hour, rest) = digits(text, 2)?;
         let (minute, mut rest) = digits(rest.strip_prefix(':')?, 2)?;
@@ -197,7 +219,7 @@ mod tests {
         for (format, good, bad) in [
             (
                 "date",
-                &["2026-07-28", "2024-02-29"][..],
+                &["2026-07-28", "2024-02-29", "20260728", "2026-07-28T00:00:00", "2026-W30-1"][..],
                 &["2026-02-29", "28.7.2026", "tomorrow", ""][..],
             ),
             (
@@ -208,6 +230,8 @@ mod tests {
                     "2026-07-28t14:30:00.5+02:00",
                     "2026-07-28",
                     "1700000000",
+                    "20260728T100000Z",
+                    "2026-W30-1T10:00Z",
                 ],
                 &[
                     "tomorrow",
@@ -218,8 +242,16 @@ mod tests {
             ),
             (
                 "time",
-                &["14:30", "14:30:00Z", "23:59:60+01:00", "00:00:00.123-0800"],
-                &["2pm", "25:00", "14:61", "14"],
+                &[
+                    "14:30",
+                    "14:30:00Z",
+                    "23:59:60+01:00",
+                    "00:00:00.123-0800",
+                    "T10:00:00Z",
+                    "100000",
+                    "14",
+                ],
+                &["2pm", "25:00", "14:61", "now"],
             ),
             (
                 "email",
