@@ -7,7 +7,9 @@ use trunkline::config::{
     Access, DiscoveredFiles, Environment as _, LoadOptions, Overrides, SearchPath, ToolMode,
 };
 
-use crate::arguments::{Arguments, ColorChoice, CommandLineServer, Format, ImagesArgument, quoted};
+use crate::arguments::{
+    Arguments, ColorChoice, Command, CommandLineServer, Format, ImagesArgument, quoted,
+};
 use crate::environment::ProcessEnv;
 
 /// The pager if the user has chosen none. It leaves the text on the terminal, and ends by itself if all of it fits.
@@ -46,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) format: Format,
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
+    /// Directories that servers are told of.
+    pub(crate) roots: Vec<PathBuf>,
     /// Whether servers of a running background service are used instead of starting them.
     pub(crate) uses_service: bool,
     /// The access rule for all servers in this run.
@@ -67,6 +71,7 @@ impl Settings {
         Self {
             config: global.config.clone(),
             server: arguments.command.server(),
+            roots: roots(&arguments.command, environment),
             uses_service: arguments.command.uses_service(),
             progress: !global.no_progress && !global.quiet && !has_log,
             access: arguments.command.run_arguments().and_then(|run| run.access).map(Access::from),
@@ -146,6 +151,12 @@ fn image_protocol(variable: impl Fn(&str) -> Option<OsString>) -> Option<ImagePr
         (_, "iTerm.app" | "WezTerm") => Some(ImageProtocol::Iterm2),
         _ => text("KITTY_WINDOW_ID").map(|_| ImageProtocol::Kitty),
     }
+}
+
+/// The directories of `--root`.
+fn roots(command: &Command, environment: &ProcessEnv) -> Vec<PathBuf> {
+    let Command::Call(arguments) = command else { return Vec::new() };
+    arguments.roots.iter().map(|root| environment.working_directory().join(root)).collect()
 }
 
 /// The pager: the one of `TRUNKLINE_PAGER`, else `PAGER`, else `less`. An empty value means none.

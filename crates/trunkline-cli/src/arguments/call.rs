@@ -36,9 +36,9 @@ pub(crate) struct CallerArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
 
-    /// Starts servers itself, also if the background service runs
+    /// Uses the servers of the background service, if it runs, instead of starting them
     #[arg(long)]
-    pub(crate) no_service: bool,
+    pub(crate) service: bool,
 
     #[command(flatten)]
     pub(crate) run: RunArguments,

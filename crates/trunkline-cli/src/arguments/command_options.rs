@@ -17,10 +17,9 @@ impl Command {
         }
     }
 
-    /// Whether the command uses servers of a running background service. `status` starts them, to say whether
-    /// they can be started.
+    /// Whether the command uses servers of a running background service.
     pub(crate) fn uses_service(&self) -> bool {
-        self.caller_arguments().is_some_and(|caller| !caller.no_service) && self.server().is_none()
+        self.caller_arguments().is_some_and(|caller| caller.service) && self.server().is_none()
     }
 
     /// The caller of commands that list or call.

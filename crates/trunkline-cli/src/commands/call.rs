@@ -1,6 +1,5 @@
 //! `trunkline call`: makes one call, prints its result, and stops the server again.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -47,7 +46,7 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let can_ask = terminal.can_ask() && !arguments.yes;
-        let input = UserInput { can_ask, roots: roots(arguments, environment) };
+        let input = UserInput { can_ask, roots: settings.roots.clone() };
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
@@ -89,12 +88,6 @@ pub(crate) fn run(
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
-}
-
-/// The directories that servers are told of.
-fn roots(arguments: &CallArguments, environment: &ProcessEnv) -> Vec<PathBuf> {
-    let roots = arguments.roots.iter();
-    roots.map(|root| environment.working_directory().join(root)).collect()
 }
 
 /// The arguments as one JSON document, if they are given so.

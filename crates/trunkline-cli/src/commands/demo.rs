@@ -26,6 +26,7 @@ use crate::environment::ProcessEnv;
 use crate::gateway::client_config::client_entry;
 use crate::gateway::reload::ReloadStatus;
 use crate::host::command_host::{self, CommandHost, report_failures};
+use crate::host::host_builder;
 use crate::host::listing::ListCommand;
 use crate::host::listing_text;
 use crate::host::run_call::text_of;
@@ -59,7 +60,7 @@ pub(crate) fn run(
     // It serves until the demo ends, with the runtime.
     runtime.spawn(DemoServer::Numbers.listen(listener));
     let loaded = (config::parse("demo.json", &text), Agents::new());
-    let builder = command_host::builder(environment).capabilities(client_capabilities());
+    let builder = host_builder::builder(environment).capabilities(client_capabilities());
     let is_to_stay = arguments.stay || terminal.has_keyboard();
     command_host::run(loaded, builder, terminal, async |hosted, terminal| {
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
@@ -140,7 +141,7 @@ async fn call_through(
     environment: &Arc<ProcessEnv>,
     terminal: &Terminal,
 ) -> Result<Called> {
-    let host = command_host::builder(environment).config_text("client.json", entry).start().await?;
+    let host = host_builder::builder(environment).config_text("client.json", entry).start().await?;
     let failures = host.refresh(&[ItemKind::Tool], WaitFor::AllReady).await;
     let called = call(&host, CALL_THROUGH).await;
     host.shutdown().await;

@@ -26,6 +26,7 @@ use crate::gateway::health::report_on;
 use crate::gateway::reload::{ConfigReloader, ReloadStatus};
 use crate::gateway::tokens::TokenFile;
 use crate::host::command_host::{self, CommandHost};
+use crate::host::host_builder;
 use crate::host::state::project_directory;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, NOTHING_FOUND, plural};
@@ -75,10 +76,10 @@ pub(crate) fn run(
     let is_alone = arguments.listen.ip().is_loopback() && arguments.tokens.is_none();
     let is_local = arguments.stdio || is_alone;
     let browser = if is_local { Browser::Local } else { Browser::Remote };
-    let builder = command_host::with_cache(settings, environment)
+    let builder = host_builder::with_cache(settings, environment)
         .oauth(oauth(settings, environment, browser))
         .capabilities(client_capabilities());
-    let builder = command_host::with_state(builder, &loaded, environment);
+    let builder = host_builder::with_state(builder, &loaded, environment);
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
     {

@@ -20,19 +20,16 @@ use trunkline::view::View;
 
 use super::caller::CallerOptions;
 use super::elicitation::UserInput;
+use super::host_builder::{with_cache, with_roots, with_service, with_state};
 use super::signals::Signals;
-use super::state;
 use crate::config::consent;
 use crate::config::load::Agents;
-use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
 use crate::host_files::import_offer;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
-#[cfg(unix)]
-use crate::socket::server_streams::ServiceStreams;
 
 const CHECK_SAYS: &str = "`trunkline check` says which";
 
@@ -113,59 +110,12 @@ pub(crate) fn with_host(
         Some(_) => builder,
         None => with_state(builder, &loaded, environment),
     };
-    let builder = with_service(builder, settings, environment);
+    let builder = with_roots(with_service(builder, settings, environment), settings);
     let result = run((loaded, agents), builder, terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }
     result
-}
-
-/// A builder of hosts in the environment of this process.
-pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
-    Host::builder()
-        .resolver(Arc::clone(environment) as _)
-        .child_options(environment.child_options())
-        .http_options(environment.http_options())
-}
-
-/// The same with the logins of the user, and a cache directory.
-pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
-    let builder = builder(environment).oauth(oauth(settings, environment, Browser::Unknown));
-    // A server on the command line may be under development: its lists of the last run are not used.
-    match environment.memory_directory().filter(|_| settings.server.is_none()) {
-        Some(folder) => builder.cache_dir(folder),
-        None => builder,
-    }
-}
-
-/// The same with the servers of a running service, which need not be started.
-fn with_service(
-    builder: HostBuilder,
-    settings: &Settings,
-    environment: &Arc<ProcessEnv>,
-) -> HostBuilder {
-    #[cfg(unix)]
-    if settings.uses_service
-        && let Some(streams) = ServiceStreams::new(settings.config.clone(), environment)
-    {
-        return builder.streams(Arc::new(streams));
-    }
-    #[cfg(not(unix))]
-    let _ = (settings.uses_service, environment);
-    builder
-}
-
-/// The same with the stored toggles of the project.
-pub(crate) fn with_state(
-    builder: HostBuilder,
-    loaded: &LoadedConfig,
-    environment: &ProcessEnv,
-) -> HostBuilder {
-    match state::of_project(loaded, environment) {
-        Some(state) => builder.toggle_store(Arc::new(state)),
-        None => builder,
-    }
 }
 
 /// Runs a command on a host of a configuration. Its problems have been reported, so that the host

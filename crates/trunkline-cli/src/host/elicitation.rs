@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use trunkline::config::escape_control;
-use trunkline::connection::ServerRequest;
+use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
 use trunkline::content::validate_arguments;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
@@ -59,16 +59,35 @@ impl UserInput {
                 let answer = answer.unwrap_or_else(|_| json!({ "action": "cancel" }));
                 Ok(Raw::from_value(&answer))
             }
-            "roots/list" if !self.roots.is_empty() => {
-                let uris = self.roots.iter().filter_map(|root| Url::from_file_path(root).ok());
-                let roots: Vec<_> = uris.map(|uri| json!({ "uri": uri.as_str() })).collect();
-                Ok(Raw::from_value(&json!({ "roots": roots })))
-            }
+            "roots/list" if !self.roots.is_empty() => Ok(roots_result(&self.roots)),
             method => {
                 let message = format!("this client does not support {method}");
                 Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
             }
         }
+    }
+}
+
+/// The result of `roots/list`.
+fn roots_result(roots: &[PathBuf]) -> Raw {
+    let uris = roots.iter().filter_map(|root| Url::from_file_path(root).ok());
+    let roots: Vec<_> = uris.map(|uri| json!({ "uri": uri.as_str() })).collect();
+    Raw::from_value(&json!({ "roots": roots }))
+}
+
+/// Answers `roots/list` of servers that ask as they start, outside of a call.
+pub(crate) struct RootsHandler(pub(crate) Vec<PathBuf>);
+
+impl CallHandler for RootsHandler {
+    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
+        let result = match &*request.method {
+            "roots/list" => Ok(roots_result(&self.0)),
+            method => {
+                let message = format!("this client does not support {method} outside of a call");
+                Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
+            }
+        };
+        Box::pin(std::future::ready(result))
     }
 }
 

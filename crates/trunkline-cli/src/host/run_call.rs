@@ -152,8 +152,13 @@ impl CallRunner<'_> {
         if self.settings.format == Format::Text {
             self.show_images(&called, terminal)?;
         }
-        self.report_saved_files(&called, terminal);
-        Ok(if called.is_error { Outcome::ToolFailed } else { Outcome::Good })
+        self.report_missing(&called, terminal);
+        let are_saved = self.report_saved_files(&called, terminal);
+        Ok(match (called.is_error, are_saved) {
+            (true, _) => Outcome::ToolFailed,
+            (false, true) => Outcome::Good,
+            (false, false) => Outcome::Bad,
+        })
     }
 
     /// The error of the call. For invalid arguments, it names the command that prints the schema.
@@ -206,18 +211,36 @@ impl CallRunner<'_> {
         Ok(())
     }
 
-    /// Reports which binary parts of the result were saved. In the result of a tool call, saved
-    /// parts are links already.
-    fn report_saved_files(&self, called: &Called, terminal: &Terminal) {
-        let Some(folder) = &self.bounds.artifacts else { return };
+    /// Reports that a result was truncated, and what raises the limit.
+    fn report_missing(&self, called: &Called, terminal: &Terminal) {
+        if called.missing > 0 {
+            let server = escape_control(self.server.as_str());
+            terminal.warn(&format!(
+                "{} bytes of the result are missing; `maxResultBytes` of server `{server}` is the limit, at most 16 MiB",
+                called.missing
+            ));
+        }
+    }
+
+    /// Reports which binary parts of the result were saved, and returns whether all were. In the result of a tool
+    /// call, saved parts are links already.
+    fn report_saved_files(&self, called: &Called, terminal: &Terminal) -> bool {
+        let Some(folder) = &self.bounds.artifacts else { return true };
+        let mut are_saved = true;
         for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
             let path = folder.join(artifact.suggested_name);
             let shown = escape_control(&path.to_string_lossy());
             match self.environment.has_file(&path) {
                 true => terminal.say(&format!("kept {shown}\n")),
-                false => terminal.say(&format!("warning: {shown} could not be written\n")),
+                false => {
+                    are_saved = false;
+                    terminal.say(&format!(
+                        "error: {shown} could not be written; see whether its folder can be\n"
+                    ));
+                }
             }
         }
+        are_saved
     }
 }
 
@@ -238,8 +261,18 @@ fn completes_nothing(called: &Called) -> bool {
 
 /// The content of a result as text.
 pub(crate) fn text_of(called: &Called) -> String {
-    let lines: Vec<_> = called.text().lines().map(escape_control).collect();
-    lines.join("\n") + "\n"
+    let text = called.text();
+    let lines: Vec<_> = text.split('\n').map(printed_line).collect();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    lines.join("\n") + end
+}
+
+/// A line without characters that a terminal would act on. Tabs, and a carriage return at its end, are part of many
+/// files.
+fn printed_line(line: &str) -> String {
+    let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
+    let columns: Vec<_> = line.split('\t').map(escape_control).collect();
+    columns.join("\t") + end
 }
 
 /// `NAME=VALUE` pairs as an object, in their order; `value` converts each value.

@@ -32,7 +32,7 @@ use crate::control::{audit, count_tokens};
 use crate::environment::ProcessEnv;
 use crate::gateway::health::report_on;
 use crate::gateway::reload::{ConfigReloader, ReloadStatus};
-use crate::host::command_host;
+use crate::host::host_builder;
 use crate::host::server_status::{UnstartedServer, status_json, unstarted};
 use crate::output::exit::Failure;
 use crate::output::report;
@@ -394,6 +394,7 @@ async fn start(
         colors: Colors::Never,
         access: None,
         uses_service: false,
+        roots: Vec::new(),
         mode: mode.and_then(|mode| modes.into_iter().find(|it| it.as_str() == mode)),
         progress: false,
     };
@@ -433,11 +434,11 @@ fn start_blocking(
     consent::say_held(&loaded, &terminal);
     audit::apply(&shared.activity, &id, *loaded.config.audit(), (environment, &terminal));
     files.on_loaded(&loaded, &directory, messages);
-    let builder = command_host::with_cache(settings, environment)
+    let builder = host_builder::with_cache(settings, environment)
         .oauth(oauth(settings, environment, Browser::Local))
         .capabilities(client_capabilities())
         .connection_pool(shared.pool.clone(), directory.clone());
-    let builder = command_host::with_state(builder, &loaded, environment);
+    let builder = host_builder::with_state(builder, &loaded, environment);
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let mut loaded = loaded;
     loaded.config = places.apply(loaded.config);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tracing::{debug, info};
-use trunkline::config::Server;
+use trunkline::config::{Server, Trust};
 use trunkline::connection::{ServerStream, StreamFuture, StreamSource};
 
 use super::dial::dial;
@@ -55,6 +55,12 @@ impl ServiceStreams {
 
 impl StreamSource for ServiceStreams {
     fn open<'a>(&'a self, server: &'a Server) -> StreamFuture<'a> {
-        Box::pin(self.stream(server))
+        Box::pin(async move {
+            // The service marks the content of untrusted servers, and so would this process, again.
+            match server.trust {
+                Trust::Untrusted => None,
+                Trust::Trusted => self.stream(server).await,
+            }
+        })
     }
 }

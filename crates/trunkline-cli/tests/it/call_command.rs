@@ -36,6 +36,25 @@ fn arguments_come_one_by_one_or_as_json_or_from_standard_input() {
 }
 
 #[test]
+fn text_keeps_its_tabs_and_line_ends() {
+    let folder = folder();
+    let run = folder.run(&["call", "words_shout", "text=a\tb\r\nc\u{1b}[2Jd\re\n"]);
+    // Only what a terminal would act on is replaced.
+    assert_eq!(run.output, "A\tB\r\nC\u{fffd}[2JD\u{fffd}E\n", "{run}");
+}
+
+#[test]
+fn a_truncated_result_says_so_on_standard_error() {
+    let folder = words_with(&json!({ "maxResultBytes": 1000 }), &json!({}));
+    let text = format!("text={}", "a".repeat(3000));
+    let run = folder.run(&["call", "words_shout", &text]);
+    assert!(run.code == 0 && run.output.len() < 2000, "{run}");
+    let expected =
+        "bytes of the result are missing; `maxResultBytes` of server `words` is the limit";
+    assert!(run.messages.contains(expected), "{run}");
+}
+
+#[test]
 fn only_the_server_that_has_the_tool_is_started() {
     let folder = folder_with_failing();
     let run = folder.run(&["call", "words_shout", "--arg", "text=alone"]);

@@ -112,6 +112,17 @@ fn an_image_is_a_line_of_text_or_a_file() {
     let mut files = fs::read_dir(folder.project().join("pictures")).unwrap();
     let bytes = fs::read(files.next().unwrap().unwrap().path()).unwrap();
     assert!(bytes.starts_with(b"\x89PNG") && files.next().is_none());
+    let lost = folder.run(&["call", "everything_get-tiny-image", "--artifacts", "/proc/none"]);
+    assert!(lost.code == 1 && lost.messages.contains("could not be written"), "{lost}");
+}
+
+#[test]
+fn a_server_that_asks_for_roots_as_it_starts_is_told() {
+    let folder = filesystem(&json!({})).file("other/x.txt", "x");
+    let allowed = ["call", "files_list_allowed_directories"];
+    assert!(good(&folder, &allowed).contains("project/files"));
+    let listed = good(&folder, &[&allowed[..], &["--root", "other"]].concat());
+    assert!(listed.contains("project/other"), "{listed}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Commands beside a running background service: they use its servers instead of starting their own, with the
-//! rules, names and directories of a start of their own.
+//! Commands with `--service`: they use the servers of the background service instead of starting their own, with
+//! the rules, names and directories of a start of their own.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -48,16 +48,16 @@ fn output(machine: &Machine, words: &[&str]) -> String {
 fn commands_use_one_process_of_the_service() {
     let marker = marker();
     let machine = machine_with_service(&config(&marker));
-    let remember = |text: &str| output(&machine, &["call", "words", "remember", text]);
+    let remember = |text: &str| output(&machine, &["call", "words", "remember", text, "--service"]);
     // The second sees the state that the first left.
     assert_eq!((remember("a").trim(), remember("b").trim()), ("1", "2"));
     assert_eq!(marked(&marker).len(), 1, "{:?}", marked(&marker));
-    let alone = output(&machine, &["call", "words", "remember", "c", "--no-service"]);
+    let alone = output(&machine, &["call", "words", "remember", "c"]);
     assert_eq!(alone.trim(), "1", "a process of its own");
     // A list of the service is a list of the server.
-    let listed = output(&machine, &["tools", "--refresh", "--format", "json"]);
+    let listed = output(&machine, &["tools", "--refresh", "--format", "json", "--service"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    let direct = output(&machine, &["tools", "--refresh", "--format", "json", "--no-service"]);
+    let direct = output(&machine, &["tools", "--refresh", "--format", "json"]);
     let direct: Value = serde_json::from_str(&direct).unwrap();
     assert_eq!(listed, direct);
     assert_eq!(marked(&marker).len(), 1);
@@ -70,7 +70,7 @@ fn names_rules_and_directories_are_those_of_the_command() {
     let marker = marker();
     let machine = machine_with_service(&json!({ "mcpServers": { "odd": odd_names(&marker) } }));
     let expected = "files/read it in [folder]/project\n";
-    for options in [&[][..], &["--no-service"]] {
+    for options in [&["--service"][..], &[]] {
         let command = [&["call", "odd_files_read_it"], options].concat();
         assert_eq!(output(&machine, &command), expected);
         let command = [&["call", "odd", "files.drop"], options].concat();
@@ -80,7 +80,7 @@ fn names_rules_and_directories_are_those_of_the_command() {
     }
     assert_eq!(marked(&marker).len(), 1, "{:?}", marked(&marker));
     // In another directory, the program runs there.
-    let mut elsewhere = machine.folder.bare_command(&["call", "odd_files_read_it"]);
+    let mut elsewhere = machine.folder.bare_command(&["call", "odd_files_read_it", "--service"]);
     let elsewhere = machine.folder.finish(elsewhere.current_dir("/usr"));
     assert_eq!(elsewhere.output, "files/read it in /usr\n", "{elsewhere}");
 }
@@ -95,9 +95,9 @@ fn a_server_that_cannot_start_has_the_same_error() {
         let run = machine.folder.finish(&mut machine.folder.bare_command(&command));
         (run.code, run.messages)
     };
-    let (code, messages) = run(&[]);
+    let (code, messages) = run(&["--service"]);
     assert!(messages.contains("no database"), "{messages}");
-    assert_eq!((code, messages), run(&["--no-service"]));
+    assert_eq!((code, messages), run(&[]));
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     let machine = machine_with_service(
         &json!({ "mcpServers": { "odd": odd_names(&marker), "words": words(&marker) } }),
     );
-    output(&machine, &["call", "odd_files_read_it"]);
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    output(&machine, &["call", "odd_files_read_it", "--service"]);
+    let mut call = machine.folder.bare_command(&["call", "odd_wait", "--service"]);
     let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the call runs", LONGEST_START, || machine.ps()["clients"] == 1);
     send("KILL", machine.service_pid());
@@ -115,7 +115,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     assert!(ended.code != 0 && ended.output.is_empty(), "{ended}");
     assert!(ended.messages.contains("the connection to it ended"), "{ended}");
     // Without a service, commands start servers again.
-    assert_eq!(output(&machine, &["call", "words", "shout", "a"]), "A\n");
+    assert_eq!(output(&machine, &["call", "words", "shout", "a", "--service"]), "A\n");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_service_that_refuses_is_not_needed() {
         writeln!(stream, "{refusal}").unwrap();
         serde_json::from_str::<Value>(&hello).unwrap()
     });
-    assert_eq!(output(&machine, &["call", "words", "shout", "a"]), "A\n");
+    assert_eq!(output(&machine, &["call", "words", "shout", "a", "--service"]), "A\n");
     let hello = older.join().unwrap();
     // An older service does not know sessions of one server, and would serve all.
     assert_eq!(hello["trunkline"], 3, "{hello}");

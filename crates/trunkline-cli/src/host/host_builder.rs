@@ -1,0 +1,69 @@
+//! Builders of hosts with what the program has: environment, logins, lists and toggles on disk, and the service.
+
+use std::sync::Arc;
+
+use trunkline::config::LoadedConfig;
+use trunkline::host::{Host, HostBuilder};
+
+use super::elicitation::RootsHandler;
+use super::state;
+use crate::config::logins::{Browser, oauth};
+use crate::environment::ProcessEnv;
+use crate::settings::Settings;
+#[cfg(unix)]
+use crate::socket::server_streams::ServiceStreams;
+
+/// A builder of hosts in the environment of this process.
+pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
+    Host::builder()
+        .resolver(Arc::clone(environment) as _)
+        .child_options(environment.child_options())
+        .http_options(environment.http_options())
+}
+
+/// The same with the logins of the user, and a cache directory.
+pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
+    let builder = builder(environment).oauth(oauth(settings, environment, Browser::Unknown));
+    // A server on the command line may be under development: its lists of the last run are not used.
+    match environment.memory_directory().filter(|_| settings.server.is_none()) {
+        Some(folder) => builder.cache_dir(folder),
+        None => builder,
+    }
+}
+
+/// The same with the servers of a running service, which need not be started.
+pub(crate) fn with_service(
+    builder: HostBuilder,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+) -> HostBuilder {
+    #[cfg(unix)]
+    if settings.uses_service
+        && let Some(streams) = ServiceStreams::new(settings.config.clone(), environment)
+    {
+        return builder.streams(Arc::new(streams));
+    }
+    #[cfg(not(unix))]
+    let _ = (settings.uses_service, environment);
+    builder
+}
+
+/// The same with the stored toggles of the project.
+pub(crate) fn with_state(
+    builder: HostBuilder,
+    loaded: &LoadedConfig,
+    environment: &ProcessEnv,
+) -> HostBuilder {
+    match state::of_project(loaded, environment) {
+        Some(state) => builder.toggle_store(Arc::new(state)),
+        None => builder,
+    }
+}
+
+/// The same for servers that ask for roots as they start.
+pub(crate) fn with_roots(builder: HostBuilder, settings: &Settings) -> HostBuilder {
+    match settings.roots.is_empty() {
+        true => builder,
+        false => builder.handler(Arc::new(RootsHandler(settings.roots.clone()))),
+    }
+}
