@@ -212,10 +212,7 @@ impl TransportReader<'_, '_> {
         if program.trim().is_empty() {
             return self.no_program(span);
         }
-        let mut words = program.split_whitespace().skip(1);
-        // `C:\Program Files\x.exe` and `/opt/my tools/x` are programs with a space in their path.
-        let is_path = program.contains(['/', '\\', '$']) && !program.contains(" -");
-        if words.next().is_some() && !is_path {
+        if is_command_line(program) {
             let message = "the command looks like a whole command line; it is taken as one program";
             let found = self.decoder.warning(Code::CommandLine, span, message);
             self.decoder.push(found.help(split_command(program)));
@@ -393,6 +390,19 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
     if is_whole { Ok(url) } else { Err(UrlProblem::Invalid) }
 }
 
+/// Whether a command looks like a program with its arguments. `C:\Program Files\x.exe` and `/opt/my tools/x` are
+/// programs with a space in their path.
+fn is_command_line(program: &str) -> bool {
+    let mut words = program.split_whitespace();
+    let is_separator = |it: char| matches!(it, '/' | '\\' | '$');
+    let is_bare = words.next().is_some_and(|first| !first.contains(is_separator));
+    let rest: Vec<_> = words.collect();
+    let is_argument = |word: &&str| word.starts_with(['/', '.', '~', '@']);
+    let has_argument = is_bare && rest.iter().any(is_argument);
+    let is_path = program.contains(is_separator) && !program.contains(" -");
+    !rest.is_empty() && (!is_path || has_argument)
+}
+
 /// The advice for a command line under `command`: the entry as it should be, with secrets masked.
 fn split_command(line: &str) -> String {
     // Quotes and escapes would have to be read as a shell does.
@@ -405,4 +415,20 @@ fn split_command(line: &str) -> String {
     let args = serde_json::Value::from(args.to_vec());
     let command = serde_json::Value::from(command);
     format!("write it as `\"command\": {command}, \"args\": {args}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_a_space_in_its_path_is_no_command_line() {
+        for line in ["npx -y srv", "python3 /srv/s.py", "node ./s.js", "/bin/x --port 3", "uvx a@1"]
+        {
+            assert!(is_command_line(line), "{line}");
+        }
+        for path in [r"C:\Program Files\x.exe", "/opt/my tools/x", "$HOME/my tools/x", "npx", ""] {
+            assert!(!is_command_line(path), "{path}");
+        }
+    }
 }
