@@ -442,7 +442,8 @@ fn written_key(key: &str) -> Cow<'_, str> {
         return Cow::Borrowed(key);
     }
     let quoted = Raw::from_string(key);
-    Cow::Owned(quoted.text()[1..quoted.text.len() - 1].to_owned())
+    let inside = quoted.text().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    Cow::Owned(inside.unwrap_or_default().to_owned())
 }
 
 impl fmt::Debug for Raw {
