@@ -1,4 +1,4 @@
-//! Builders of hosts with what the program has: environment, logins, lists and toggles on disk, and the service.
+//! Builders of hosts with the environment, logins, cache, toggles and background service of the program.
 
 use std::sync::Arc;
 

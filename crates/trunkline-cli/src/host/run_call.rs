@@ -186,7 +186,7 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Shows the images of a result, and says how to save what is not shown.
+    /// Shows the images of a result, and says how to save the other binary parts.
     fn show_images(&self, called: &Called, terminal: &mut Terminal) -> Result<()> {
         if self.bounds.artifacts.is_some() {
             return Ok(());
@@ -211,7 +211,7 @@ impl CallRunner<'_> {
         Ok(())
     }
 
-    /// Reports that a result was truncated, and what raises the limit.
+    /// Reports that a result was truncated, with the key that raises the limit.
     fn report_missing(&self, called: &Called, terminal: &Terminal) {
         if called.missing > 0 {
             let server = escape_control(self.server.as_str());
@@ -235,7 +235,7 @@ impl CallRunner<'_> {
                 false => {
                     are_saved = false;
                     terminal.say(&format!(
-                        "error: {shown} could not be written; see whether its folder can be\n"
+                        "error: {shown} could not be written: check that its folder can be created and written to\n"
                     ));
                 }
             }

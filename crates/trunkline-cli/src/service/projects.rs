@@ -401,8 +401,8 @@ async fn start(
     secrets::install(&settings, &environment);
     let directory = client.directory.clone();
     let places = match client.server {
-        Some(_) => ProgramDirectories::of_commands(directory.clone()),
-        None => ProgramDirectories::of(&environment, directory.clone()),
+        Some(_) => ProgramDirectories::OfCommands(directory.clone()),
+        None => ProgramDirectories::of_config(&environment, directory.clone()),
     };
     let shared = Arc::clone(shared);
     // Reads files, which may be slow.

@@ -23,7 +23,7 @@ pub(crate) struct ResultBody {
     change: ResultChange,
 }
 
-/// The difference between a result and what the client gets.
+/// The difference between a result of a server and the one for the client.
 #[derive(Clone, Debug)]
 enum ResultChange {
     /// Members to append. The result does not have them.

@@ -118,17 +118,10 @@ fn ended() -> InboundEvent {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use tokio::io::duplex;
 
     use super::*;
-    use crate::transport::MessageKind;
-
-    fn request(id: u64, line: &'static str) -> OutboundMessage {
-        let (method, name, parameters) = ("m".into(), None, Vec::new());
-        let purpose = MessageKind::Request { id, method, name, parameters };
-        OutboundMessage::new(Bytes::from_static(line.as_bytes()), purpose)
-    }
+    use crate::transport::write_queue::tests::request;
 
     /// A transport, and the other end of its stream.
     fn transport() -> (StreamTransport, tokio::io::DuplexStream) {

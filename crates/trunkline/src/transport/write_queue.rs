@@ -127,10 +127,11 @@ impl WriteQueue {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn request(id: u64, line: &'static str) -> OutboundMessage {
+    /// A request with this line.
+    pub(in crate::transport) fn request(id: u64, line: &'static str) -> OutboundMessage {
         let (method, name, parameters) = ("m".into(), None, Vec::new());
         let purpose = MessageKind::Request { id, method, name, parameters };
         OutboundMessage::new(Bytes::from_static(line.as_bytes()), purpose)
