@@ -116,3 +116,4 @@ pub use template::{Reference, ReferenceSource, SecretPlace, Template, is_valid_s
 pub use toggles::{ConversationToggles, ToggleEntry, parse_toggles};
 pub(crate) use transport::TRANSPORT_HEADERS;
 pub use uses::{Use, UsedFile};
+pub(crate) use validate::is_command_line;

@@ -6,6 +6,7 @@ use super::model::{Bundle, Config, Remote, Server, ToolMode, Transport};
 use super::resolve::{ResolvedStdio, ResolvedTransport, expand_references, unknown_provider};
 use super::resolver::Resolver;
 use super::secret::Secret;
+use super::validate::is_command_line;
 use crate::error::Error;
 use crate::name::BundleName;
 
@@ -152,7 +153,16 @@ impl ServerInspection<'_> {
             let help = "create it or correct `cwd`, unless it runs in another environment";
             found.push(self.warning(Code::MissingDirectory, problem).help(help));
         } else if let Some(problem) = self.inspector.program_problem(program) {
-            let help = "install it or correct the entry, unless it runs in another environment";
+            let (problem, help) = match is_command_line(program.command.expose()) {
+                true => (
+                    "no program has this name: `command` is a whole command line".to_owned(),
+                    "write the program as `command`, and the rest as `args`",
+                ),
+                false => (
+                    problem,
+                    "install it or correct the entry, unless it runs in another environment",
+                ),
+            };
             found.push(self.warning(Code::MissingProgram, problem).help(help));
         }
         found

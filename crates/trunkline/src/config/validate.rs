@@ -41,7 +41,7 @@ use server::ServerReader;
 pub(crate) use server::{ServerDraft, WholeServer};
 pub(crate) use settings::{NamingLayer, ServerSettingsLayer, SurfaceLayer};
 use tool_lists::{list_places, tool_lists};
-pub(crate) use transport::usable_url;
+pub(crate) use transport::{is_command_line, usable_url};
 
 /// One layer, validated as far as possible without the others.
 pub(crate) struct Layer {

@@ -392,7 +392,7 @@ pub(crate) fn usable_url(text: &str) -> Result<Url, UrlProblem> {
 
 /// Whether a command looks like a program with its arguments. `C:\Program Files\x.exe` and `/opt/my tools/x` are
 /// programs with a space in their path.
-fn is_command_line(program: &str) -> bool {
+pub(crate) fn is_command_line(program: &str) -> bool {
     let mut words = program.split_whitespace();
     let is_separator = |it: char| matches!(it, '/' | '\\' | '$');
     let is_bare = words.next().is_some_and(|first| !first.contains(is_separator));

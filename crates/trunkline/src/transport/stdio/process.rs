@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::own_children;
 use super::process_group::{GroupSignal, ProcessGroup};
 use super::watchdog::{self, ReservedGroup};
-use crate::config::{ResolvedStdio, Secret};
+use crate::config::{ResolvedStdio, Secret, is_command_line};
 use crate::error::{Error, ErrorKind};
 pub use child_env::ChildOptions;
 pub use processes::RemainingProcess;
@@ -250,6 +250,11 @@ fn start_error(program: &ResolvedStdio, error: &io::Error) -> Error {
             let message = format!("the interpreter of `{name}` was not found");
             Error::new(ErrorKind::StartFailed, message)
                 .with_hint("install the interpreter that the first line of the script names")
+        }
+        io::ErrorKind::NotFound if is_command_line(command) => {
+            let message = "no program has this name: `command` is a whole command line";
+            Error::new(ErrorKind::CommandNotFound, message)
+                .with_hint("write the program as `command`, and the rest as `args`")
         }
         io::ErrorKind::NotFound => {
             Error::new(ErrorKind::CommandNotFound, format!("the program `{name}` was not found"))

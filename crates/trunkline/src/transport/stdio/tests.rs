@@ -364,6 +364,9 @@ async fn a_program_that_cannot_be_started_is_explained() {
         "the program `npx-that-is-not-there` was not found; install it on the PATH, or write its \
          path as `command`"
     );
+    let (kind, text) = error(program("python3 /srv/s.py", &[]));
+    assert_eq!(kind, ErrorKind::CommandNotFound);
+    assert!(text.contains("whole command line") && text.contains("the rest as `args`"), "{text}");
     let mut lost = program("sh", &[]);
     lost.cwd = Some(Secret::new("/nowhere"));
     assert!(error(lost).1.contains("directory"));
