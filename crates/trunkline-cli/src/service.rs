@@ -9,6 +9,8 @@ pub(crate) mod relay;
 pub(crate) mod tail;
 mod program_directories;
 pub(crate) mod projects;
+mod process_session;
+mod process_pool;
 pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod unit_files;

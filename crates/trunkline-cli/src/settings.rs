@@ -50,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) colors: Colors,
     /// Directories that servers are told of.
     pub(crate) roots: Vec<PathBuf>,
-    /// Whether servers of a running background service are used instead of starting them.
+    /// Whether processes that a running background service keeps are used instead of starting them.
     pub(crate) uses_service: bool,
     /// The access rule for all servers in this run.
     pub(crate) access: Option<Access>,

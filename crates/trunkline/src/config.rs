@@ -50,7 +50,6 @@ mod dialect;
 mod foreign;
 mod validate;
 mod stateful;
-mod of_server;
 mod merge;
 mod discovery;
 mod load;
@@ -75,7 +74,7 @@ pub use chain::{
     CHAIN_HEADER, CHAIN_VARIABLE, Chain, ChainError, LoopError, MAX_NESTED_PROCESSES,
     MAX_REQUEST_HOPS, MISCONFIGURED_EXIT_STATUS,
 };
-pub(crate) use chain::{ChainLink, LocalProcess, links};
+pub(crate) use chain::{ChainLink, LocalProcess, have_same_chain, links};
 pub use diagnostic::{Code, Diagnostic, RelatedLocation, Severity};
 pub use discovery::{SearchFile, SearchPath, SearchScope, discover};
 pub use env_file::env_file_names;

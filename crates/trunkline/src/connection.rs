@@ -42,11 +42,12 @@ pub(crate) use credentials::login_auth;
 pub use options::{ConnectionOptions, OrphanProcess};
 pub use server_notification::ServerNotification;
 use state::log_level::RequestedLogLevel;
-pub use stream_source::{StreamFuture, StreamSource};
+pub use stream_source::{StreamFuture, StreamRequest, StreamSource};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
 pub use crate::transport::{
-    ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, Proxies, RemainingProcess, ServerStream,
+    ChildOptions, HttpOptions, MAX_MESSAGE_BYTES, ProcessEvent, ProcessStderr, ProgramLaunch,
+    Proxies, RemainingProcess, ServerStream, StdioProcess, StreamEnd,
 };
 
 use crate::config::{Fingerprint, Protocol, Restart, Server, ServerSettings, Transport};

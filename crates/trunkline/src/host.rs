@@ -51,7 +51,6 @@ mod meta;
 mod shown;
 mod weak_host;
 mod caller;
-mod of_server;
 mod conversations;
 mod item_tools;
 mod login;

@@ -33,7 +33,8 @@ pub(crate) use mask::SecretMask;
 pub(crate) use stderr_tail::StderrTail;
 pub use stdio::process::{ChildOptions, RemainingProcess};
 pub(crate) use stdio::program_output::{RunLimits, program_output};
-pub use stream::ServerStream;
+pub use stdio::standalone::{ProcessEvent, ProcessStderr, ProgramLaunch, StdioProcess};
+pub use stream::{ServerStream, StreamEnd};
 
 use crate::error::Error;
 use crate::message::Response;

@@ -36,9 +36,9 @@ pub(crate) struct CallerArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
 
-    /// Uses the servers of the background service, if it runs, instead of starting them
+    /// Starts servers even if the background service has kept a process of them
     #[arg(long)]
-    pub(crate) service: bool,
+    pub(crate) no_service: bool,
 
     #[command(flatten)]
     pub(crate) run: RunArguments,

@@ -17,9 +17,10 @@ impl Command {
         }
     }
 
-    /// Whether the command uses servers of a running background service.
+    /// Whether the command uses processes that a running background service keeps. A server on the command line may
+    /// be under development: it is started again.
     pub(crate) fn uses_service(&self) -> bool {
-        self.caller_arguments().is_some_and(|caller| caller.service) && self.server().is_none()
+        self.caller_arguments().is_some_and(|caller| !caller.no_service) && self.server().is_none()
     }
 
     /// The caller of commands that list or call.

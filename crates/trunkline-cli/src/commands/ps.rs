@@ -68,6 +68,7 @@ fn as_text(service: &ServiceInfo, status: &Value) -> String {
     for project in status["projects"].as_array().into_iter().flatten() {
         text += &project_text(project);
     }
+    text += &commands_text(status["commands"].as_array().map_or(&[][..], Vec::as_slice));
     if status["page"].is_string() {
         text += "\n`trunkline page` opens a page that shows and steers all of this.\n";
     }
@@ -90,6 +91,29 @@ fn project_text(project: &Value) -> String {
         let _ = writeln!(text, "  {line}");
     }
     servers.iter().for_each(|server| text += &trouble(server));
+    text
+}
+
+/// The processes that are kept for commands.
+fn commands_text(processes: &[Value]) -> String {
+    if processes.is_empty() {
+        return String::new();
+    }
+    let header = ["server", "state", "pid", "directory"].map(str::to_owned);
+    let rows = processes.iter().map(|process| {
+        let seconds = process["seconds"].as_u64().unwrap_or_default();
+        let state = match process["inUse"].as_bool() {
+            Some(true) => "in use".to_owned(),
+            _ => format!("idle for {seconds} s"),
+        };
+        let pid = process["pid"].as_u64().map_or("-".to_owned(), |it| it.to_string());
+        [shown(&process["name"]), state, pid, shown(&process["directory"])]
+    });
+    let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
+    let mut text = "\nkept for commands\n".to_owned();
+    for line in report::table(&rows).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
     text
 }
 

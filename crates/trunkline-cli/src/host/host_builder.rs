@@ -11,7 +11,7 @@ use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
 use crate::settings::Settings;
 #[cfg(unix)]
-use crate::socket::server_streams::ServiceStreams;
+use crate::socket::service_processes::ServiceProcesses;
 
 /// A builder of hosts in the environment of this process.
 pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
@@ -31,7 +31,7 @@ pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> 
     }
 }
 
-/// The same with the servers of a running service, which need not be started.
+/// The same with the processes that a running service keeps, which need not be started.
 pub(crate) fn with_service(
     builder: HostBuilder,
     settings: &Settings,
@@ -39,9 +39,9 @@ pub(crate) fn with_service(
 ) -> HostBuilder {
     #[cfg(unix)]
     if settings.uses_service
-        && let Some(streams) = ServiceStreams::new(settings.config.clone(), environment)
+        && let Some(processes) = ServiceProcesses::new(settings.roots.clone(), environment)
     {
-        return builder.streams(Arc::new(streams));
+        return builder.streams(Arc::new(processes));
     }
     #[cfg(not(unix))]
     let _ = (settings.uses_service, environment);

@@ -35,9 +35,17 @@ pub(super) fn ps() -> Vec<Value> {
         ("problem", nullable(text()), "Why a changed configuration is not in use."),
         ("servers", list(reference("server")), ""),
     ]);
+    let process = object(&[
+        ("name", text(), "The server."),
+        ("directory", text(), ""),
+        ("pid", nullable(count()), ""),
+        flag("inUse", "Whether a command uses it. Otherwise it waits for the next one."),
+        ("seconds", count(), "How long it has been used, or has waited."),
+    ]);
     vec![document(&[
         ("service", nullable(reference("service")), "Null if none is running."),
         ("projects", list(project), ""),
+        ("commands?", list(process), "Processes that are kept for commands."),
         ("clients?", count(), ""),
         ("connections?", count(), "Server processes and connections."),
         ("page?", nullable(text()), "The address of the page."),

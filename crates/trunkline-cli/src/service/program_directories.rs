@@ -10,20 +10,18 @@ use crate::environment::ProcessEnv;
 /// How long a program without calls runs, if its entry does not say.
 const IDLE_SERVER: Duration = Duration::from_secs(30 * 60);
 
-/// Where the programs of entries without `cwd` run.
+/// Where the programs of entries without `cwd` run. It depends on the configuration, not on the client that
+/// happens to be first, so that clients in other directories share them.
 #[derive(Clone)]
-pub(crate) enum ProgramDirectories {
-    /// For hosts: it depends on the configuration, not on the client that happens to be first, so that clients in
-    /// other directories share them.
-    OfConfig { home: PathBuf, project: PathBuf },
-    /// For commands, as if they started the programs: in their own directory.
-    OfCommands(PathBuf),
+pub(crate) struct ProgramDirectories {
+    home: PathBuf,
+    project: PathBuf,
 }
 
 impl ProgramDirectories {
-    pub(super) fn of_config(environment: &ProcessEnv, project: PathBuf) -> Self {
+    pub(super) fn of(environment: &ProcessEnv, project: PathBuf) -> Self {
         let home = environment.home_directory().unwrap_or_else(|| project.clone());
-        Self::OfConfig { home, project }
+        Self { home, project }
     }
 
     /// Sets the directories in a configuration.
@@ -33,15 +31,11 @@ impl ProgramDirectories {
     }
 
     fn directory(&self, server: &Server) -> PathBuf {
-        let (home, project) = match self {
-            Self::OfConfig { home, project } => (home, project),
-            Self::OfCommands(directory) => return directory.clone(),
-        };
         match &server.provenance.origin {
-            _ if server.behaviour.share == Share::PerProject => project.clone(),
-            Origin::File(file) if file.found == FoundBy::Fallback => home.clone(),
+            _ if server.behaviour.share == Share::PerProject => self.project.clone(),
+            Origin::File(file) if file.found == FoundBy::Fallback => self.home.clone(),
             Origin::File(file) => file.workspace.clone(),
-            _ => project.clone(),
+            _ => self.project.clone(),
         }
     }
 }

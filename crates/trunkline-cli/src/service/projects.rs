@@ -74,8 +74,6 @@ struct ProjectKey {
     config: Option<PathBuf>,
     mode: Option<String>,
     variables: u64,
-    /// Whether it is for commands, whose programs run in their directory.
-    is_for_commands: bool,
 }
 
 impl ProjectKey {
@@ -94,7 +92,6 @@ impl ProjectKey {
             config: client.config.clone(),
             mode: client.mode.clone(),
             variables: variables.finish(),
-            is_for_commands: client.server.is_some(),
         }
     }
 }
@@ -400,14 +397,10 @@ async fn start(
     };
     secrets::install(&settings, &environment);
     let directory = client.directory.clone();
-    let places = match client.server {
-        Some(_) => ProgramDirectories::OfCommands(directory.clone()),
-        None => ProgramDirectories::of_config(&environment, directory.clone()),
-    };
     let shared = Arc::clone(shared);
     // Reads files, which may be slow.
     let started = tokio::task::spawn_blocking(move || {
-        start_blocking(&settings, &environment, (directory, places, id), &shared)
+        start_blocking(&settings, &environment, (directory, id), &shared)
     });
     started.await?
 }
@@ -415,11 +408,12 @@ async fn start(
 fn start_blocking(
     settings: &Settings,
     environment: &Arc<ProcessEnv>,
-    (directory, places, id): (PathBuf, ProgramDirectories, String),
+    (directory, id): (PathBuf, String),
     shared: &ProjectsShared,
 ) -> Result<Project> {
     let runtime = tokio::runtime::Handle::current();
     let terminal = Terminal::new(settings);
+    let places = ProgramDirectories::of(environment, directory.clone());
     let (reloader, (loaded, agents)) = ConfigReloader::load(settings, environment)?;
     let files = ReloadStatus::default();
     let prepare = places.clone();

@@ -16,10 +16,11 @@ use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
 use trunkline::host::Host;
 use trunkline::name::ConversationName;
-use trunkline_gateway::{InputLine, LineReader, Observer, Scope, StreamOptions, serve_stream};
+use trunkline_gateway::{InputLine, LineReader, Scope, StreamOptions, serve_stream};
 
 use super::lock::ServiceLock;
 use super::page::ServicePage;
+use super::process_pool::ProcessPool;
 use super::projects::Projects;
 use super::start;
 use crate::environment::ProcessEnv;
@@ -27,7 +28,8 @@ use crate::host::signals::Signals;
 use crate::output::terminal::Terminal;
 use crate::socket::dial::line;
 use crate::socket::hello::{
-    ClientEnvironment, EndReason, Goodbye, Hello, SUPPORTED, ServiceInfo, Wants, Welcome,
+    ClientEnvironment, EndReason, Goodbye, Hello, ProcessRequest, SUPPORTED, ServiceInfo, Wants,
+    Welcome,
 };
 
 /// How long a service without clients waits for the next one.
@@ -47,6 +49,9 @@ const HELLO: Duration = Duration::from_secs(10);
 
 /// Limit on the first line of a client: its environment.
 const MAX_HELLO: usize = 8 * 1024 * 1024;
+
+/// Limit on a message of a command to a process.
+const MAX_COMMAND_LINE: usize = 64 * 1024 * 1024;
 
 /// Limit on clients that are connected.
 const MAX_CLIENTS: usize = 4096;
@@ -92,7 +97,8 @@ pub(crate) async fn serve(
         projects.set_log(log);
     }
     let page = ServicePage::start(&projects, environment, terminal).await;
-    let service = Arc::new(Service { projects, page, end, started: Instant::now() });
+    let processes = ProcessPool::new(environment.child_options());
+    let service = Arc::new(Service { projects, processes, page, end, started: Instant::now() });
     let ServiceInfo { pid, build, .. } = ServiceInfo::of_process();
     info!(pid, build, "service started");
     let mut clients = JoinSet::new();
@@ -114,7 +120,7 @@ pub(crate) async fn serve(
             // Each says goodbye to its client. One that does not read must not hold the others.
             let _ = timeout(GOODBYE, async { while clients.join_next().await.is_some() {} }).await;
             clients.shutdown().await;
-            service.projects.close_all().await;
+            tokio::join!(service.projects.close_all(), service.processes.close_all());
         } => {}
         () = signals.next() => warn!("interrupted twice; the servers are killed"),
     }
@@ -135,6 +141,7 @@ async fn unreachable(lock: &ServiceLock) {
 
 struct Service {
     projects: Projects,
+    processes: ProcessPool,
     page: ServicePage,
     end: watch::Sender<Option<EndReason>>,
     started: Instant,
@@ -159,8 +166,9 @@ impl Service {
             if self.page.is_watched() {
                 continue;
             }
-            let since = since.unwrap_or(self.started).max(self.started);
-            if clients == 0 && since.elapsed() > IDLE && idle == IdleEnd::Ends {
+            let (is_in_use, last_used) = self.processes.use_state();
+            let since = since.max(last_used).unwrap_or(self.started).max(self.started);
+            if clients == 0 && !is_in_use && since.elapsed() > IDLE && idle == IdleEnd::Ends {
                 return;
             }
         }
@@ -237,15 +245,24 @@ async fn respond(
             Welcome::refusal(LOOP.to_owned())
         }
         Wants::Mcp(client) => return serve_client(&client, service, lines, writer).await,
+        Wants::Process(request) => return serve_process(&request, service, lines, writer).await,
         Wants::Status => Welcome::with(status(service)),
-        Wants::Restart { server } => match service.projects.restart(&server).await {
-            true => Welcome::with(Value::Bool(true)),
-            false => Welcome::refusal(no_server(&server)),
-        },
-        Wants::Stderr { server } => match service.projects.stderr(&server) {
-            Some(lines) => Welcome::with(json!(lines)),
-            None => Welcome::refusal(no_server(&server)),
-        },
+        Wants::Restart { server } => {
+            let has_processes = service.processes.restart(&server);
+            match service.projects.restart(&server).await || has_processes {
+                true => Welcome::with(Value::Bool(true)),
+                false => Welcome::refusal(no_server(&server)),
+            }
+        }
+        Wants::Stderr { server } => {
+            let sources = [service.projects.stderr(&server), service.processes.stderr(&server)];
+            match sources.iter().any(Option::is_some) {
+                true => Welcome::with(json!(
+                    sources.into_iter().flatten().flatten().collect::<Vec<_>>()
+                )),
+                false => Welcome::refusal(no_server(&server)),
+            }
+        }
         Wants::Page => match service.page.link() {
             Ok(url) => Welcome::with(json!({ "url": url })),
             Err(problem) => Welcome::refusal(problem),
@@ -287,6 +304,7 @@ fn status(service: &Service) -> Value {
     let (clients, _) = service.projects.clients();
     let mut status = service.projects.status();
     status["clients"] = json!(clients);
+    status["commands"] = json!(service.processes.status());
     status["page"] = json!(service.page.address());
     status["uptimeSeconds"] = json!(service.started.elapsed().as_secs());
     status
@@ -316,10 +334,6 @@ async fn serve_client(
         conversation,
     };
     let Some(host) = project.host() else { return Ok(()) };
-    if let Some(server) = &client.server {
-        let observer = project.observer();
-        return serve_server((host, server, observer), service, lines, writer).await;
-    }
     if let Err(unknown) = scope.check(host) {
         return write(writer, &Welcome::refusal(unknown.to_string())).await;
     }
@@ -328,31 +342,22 @@ async fn serve_client(
     serve_until_end((host.clone(), options), service, lines, writer).await
 }
 
-/// Serves one server of a project to a command, once it is ready.
-async fn serve_server(
-    (host, server, observer): (&Host, &str, Option<Observer>),
+/// Gives the process of a stdio server to a command.
+async fn serve_process(
+    request: &ProcessRequest,
     service: &Service,
     lines: LineReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> io::Result<()> {
-    let Some(connection) = host.servers().get(server) else {
-        return write(writer, &Welcome::refusal(no_server(server))).await;
+    let lease = match service.processes.lease(request).await {
+        Ok(lease) => lease,
+        Err(error) => return write(writer, &Welcome::refusal(error.to_string())).await,
     };
-    let ready = tokio::select! {
-        ready = connection.connect() => ready,
-        () = service.ended() => return Ok(()),
-    };
-    if let Err(error) = ready {
-        return write(writer, &Welcome::refusal(error.to_string())).await;
-    }
-    let Some(alone) = host.of_server(server) else {
-        return write(writer, &Welcome::refusal(no_server(server))).await;
-    };
-    write(writer, &Welcome::with(Value::Null)).await?;
-    let options = StreamOptions { scope: Scope::default(), observer };
-    let served = serve_until_end((alone.clone(), options), service, lines, writer).await;
-    alone.shutdown().await;
-    served
+    let welcome = Welcome::with(lease.description());
+    let written = write(writer, &welcome).await;
+    // The first reader has the limit of the first line.
+    let mut lines = LineReader::new(lines.into_reader(), MAX_COMMAND_LINE);
+    lease.relay(&mut lines, writer, service.ended()).await.and(written)
 }
 
 /// Serves an MCP session until the client or the service ends.

@@ -19,8 +19,8 @@ use crate::output::stdio::is_disconnect;
 /// be on a slow disk.
 const WELCOME: Duration = Duration::from_secs(30);
 
-/// How long it may take to start a server. The client has a shorter limit, that of the server.
-const SERVER_START: Duration = Duration::from_secs(60 * 60);
+/// How long it may take to start a process, or to find one. A command that waits longer starts it itself.
+const PROCESS_START: Duration = Duration::from_secs(2);
 
 /// Limit on the length of one message of the service: results may be as long as their configuration allows.
 const MAX_LINE: usize = 1024 * 1024 * 1024;
@@ -48,7 +48,7 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, MAX_LINE);
     let limit = match &wants {
-        Wants::Mcp(client) if client.server.is_some() => SERVER_START,
+        Wants::Process(_) => PROCESS_START,
         _ => WELCOME,
     };
     let hello = Hello { trunkline: wants.version(), build: BUILD.to_owned(), wants };

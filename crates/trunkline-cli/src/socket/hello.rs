@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use trunkline::config::{Secret, Server};
+use trunkline::connection::ProgramLaunch;
 
 /// The version of these lines. A change that an older part does not understand gets another number.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// The versions that this program understands as a service.
 pub(crate) const SUPPORTED: [u32; 3] = [1, 2, PROTOCOL];
@@ -33,6 +36,8 @@ pub(crate) struct Hello {
 pub(crate) enum Wants {
     /// An MCP session.
     Mcp(Box<ClientEnvironment>),
+    /// The process of a stdio server, for one command.
+    Process(Box<ProcessRequest>),
     /// The state of the service and of its servers.
     Status,
     /// The end of the service.
@@ -50,11 +55,10 @@ pub(crate) enum Wants {
 
 impl Wants {
     /// The lowest version that has everything of this, so that an older service can respond if possible. A
-    /// service of version 1 would ignore the conversation, and show what is switched off in it; one of version 2
-    /// would serve all servers instead of one.
+    /// service of version 1 would ignore the conversation, and show what is switched off in it.
     pub(crate) fn version(&self) -> u32 {
         match self {
-            Self::Mcp(client) if client.server.is_some() => 3,
+            Self::Process(_) => 4,
             Self::Mcp(client) if client.conversation.is_some() => 2,
             Self::Page => 2,
             _ => 1,
@@ -73,18 +77,7 @@ pub(crate) struct ClientEnvironment {
     pub(crate) mode: Option<String>,
     #[serde(default)]
     pub(crate) conversation: Option<String>,
-    /// The only server, under its own names and without rules: those of the client apply.
-    #[serde(default)]
-    pub(crate) server: Option<String>,
-    variables: BTreeMap<String, EnvValue>,
-}
-
-/// A variable, which need not be text.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum EnvValue {
-    Text(String),
-    Bytes(Vec<u8>),
+    variables: EnvVariables,
 }
 
 impl ClientEnvironment {
@@ -92,13 +85,6 @@ impl ClientEnvironment {
         directory: PathBuf,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Self {
-        let variables = variables.into_iter().filter_map(|(name, value)| {
-            let value = match value.to_str() {
-                Some(text) => EnvValue::Text(text.to_owned()),
-                None => EnvValue::Bytes(value.as_bytes().to_vec()),
-            };
-            Some((name.into_string().ok()?, value))
-        });
         Self {
             directory,
             config: None,
@@ -106,25 +92,109 @@ impl ClientEnvironment {
             bundles: Vec::new(),
             mode: None,
             conversation: None,
-            server: None,
-            variables: variables.collect(),
+            variables: variables.into_iter().collect(),
         }
     }
 
     /// Whether a variable is set.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
-        self.variables.contains_key(name)
+        self.variables.0.contains_key(name)
     }
 
     /// The variables, by name.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
-        self.variables.iter().map(|(name, value)| {
+        self.variables.iter()
+    }
+}
+
+/// Variables by name. Those whose names are not text are left out.
+#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct EnvVariables(BTreeMap<String, EnvValue>);
+
+/// The value of a variable, which need not be text.
+#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+enum EnvValue {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl FromIterator<(OsString, OsString)> for EnvVariables {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        let variables = variables.into_iter().filter_map(|(name, value)| {
+            let value = match value.to_str() {
+                Some(text) => EnvValue::Text(text.to_owned()),
+                None => EnvValue::Bytes(value.as_bytes().to_vec()),
+            };
+            Some((name.into_string().ok()?, value))
+        });
+        Self(variables.collect())
+    }
+}
+
+impl EnvVariables {
+    fn iter(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        self.0.iter().map(|(name, value)| {
             let value = match value {
                 EnvValue::Text(text) => text.into(),
                 EnvValue::Bytes(bytes) => OsString::from_vec(bytes.clone()),
             };
             (name.into(), value)
         })
+    }
+}
+
+/// The process that a command needs: one that was started in the same way, for a client like it.
+#[derive(Clone, Deserialize, Serialize)]
+pub(crate) struct ProcessRequest {
+    /// The name of the server, for people.
+    pub(crate) server: String,
+    command: String,
+    args: Vec<String>,
+    pub(crate) directory: PathBuf,
+    variables: EnvVariables,
+    chain: String,
+    secrets: Vec<String>,
+    pub(crate) client: CommandTraits,
+    /// How long the process may wait for the next command, if its entry says so.
+    pub(crate) idle_timeout: Option<Duration>,
+}
+
+/// What a server learns of its client, and may keep.
+#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct CommandTraits {
+    pub(crate) build: String,
+    /// The client capabilities, as JSON.
+    pub(crate) capabilities: String,
+    pub(crate) roots: Vec<PathBuf>,
+}
+
+impl ProcessRequest {
+    pub(crate) fn new(server: &Server, launch: &ProgramLaunch, client: CommandTraits) -> Self {
+        let exposed = |secret: &Secret| secret.expose().to_owned();
+        Self {
+            server: server.name.as_str().to_owned(),
+            command: exposed(&launch.command),
+            args: launch.args.iter().map(exposed).collect(),
+            directory: launch.directory.clone(),
+            variables: launch.variables.clone().into_iter().collect(),
+            chain: launch.chain.clone(),
+            secrets: launch.secrets.iter().map(exposed).collect(),
+            client,
+            idle_timeout: server.behaviour.idle_timeout,
+        }
+    }
+
+    /// How the process is started.
+    pub(crate) fn launch(&self) -> ProgramLaunch {
+        ProgramLaunch {
+            command: Secret::new(self.command.as_str()),
+            args: self.args.iter().map(|it| Secret::new(it.as_str())).collect(),
+            directory: self.directory.clone(),
+            variables: self.variables.iter().collect(),
+            chain: self.chain.clone(),
+            secrets: self.secrets.iter().map(|it| Secret::new(it.as_str())).collect(),
+        }
     }
 }
 

@@ -518,7 +518,7 @@ fn two_builds_of_the_program_get_along() {
     let mut client = machine.session();
     assert_eq!(client.shout("a"), "A");
     let shown = machine.folder.run(&["ps"]).output;
-    assert!(shown.contains("version 0.0.9, protocol 3"), "{shown}");
+    assert!(shown.contains("version 0.0.9, protocol 4"), "{shown}");
     assert_eq!(machine.folder.run(&["restart"]).code, 0);
     let shown = machine.folder.run(&["ps"]).output;
     assert!(!shown.contains("0.0.9"), "the restart has replaced it: {shown}");

@@ -1,5 +1,5 @@
-//! Commands with `--service`: they use the servers of the background service instead of starting their own, with
-//! the rules, names and directories of a start of their own.
+//! Commands while the background service runs: they use processes that it keeps, and are the same in everything
+//! else.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,20 +11,22 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
+use crate::support::program::Run;
 use crate::support::service::{Machine, config, words};
 
-/// A server with a tool whose name clients may not have. It answers with the name that it was called by, and
-/// its directory; `wait` is never answered.
+/// A legacy server with a tool whose name clients may not have. It answers with the name that it was called by, its
+/// directory and a number that counts up; `wait` is never answered, and `die` ends it.
 fn odd_names(marker: &str) -> Value {
-    let script = r#"while read -r line; do
+    let script = r#"calls=0; while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
         name=$(printf '%s' "$line" | sed -n 's/.*"params":.*"name":"\([^"]*\)".*/\1/p')
         case "$line" in
             *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
             *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
-            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
             *'"wait"'*) ;;
-            *'"tools/call"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd)\"}]}}" ;;
+            *'"die"'*) echo "out of memory" >&2; exit 7 ;;
+            *'"tools/call"'*) calls=$((calls + 1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd) $calls\"}]}}" ;;
         esac
     done"#;
     json!({ "command": "/bin/sh", "args": ["-c", script, marker], "denyTools": ["files.drop"] })
@@ -37,67 +39,169 @@ fn machine_with_service(config: &Value) -> Machine {
     machine
 }
 
+fn machine_with_odd_names(marker: &str) -> Machine {
+    machine_with_service(&json!({ "mcpServers": { "odd": odd_names(marker) } }))
+}
+
+fn run(machine: &Machine, words: &[&str]) -> Run {
+    machine.folder.finish(&mut machine.folder.bare_command(words))
+}
+
 /// The output of a command that succeeds.
 fn output(machine: &Machine, words: &[&str]) -> String {
-    let run = machine.folder.finish(&mut machine.folder.bare_command(words));
+    let run = run(machine, words);
     assert_eq!(run.code, 0, "{run}");
     run.output
 }
 
+/// The processes that the service keeps: their IDs, and whether they are in use.
+fn kept(machine: &Machine) -> Vec<(u64, bool)> {
+    let status = machine.ps();
+    let processes = status["commands"].as_array().unwrap().iter();
+    processes.map(|it| (it["pid"].as_u64().unwrap(), it["inUse"].as_bool().unwrap())).collect()
+}
+
 #[test]
-fn commands_use_one_process_of_the_service() {
+fn commands_use_one_process_after_another() {
     let marker = marker();
     let machine = machine_with_service(&config(&marker));
-    let remember = |text: &str| output(&machine, &["call", "words", "remember", text, "--service"]);
+    let remember = |text: &str| output(&machine, &["call", "words", "remember", text]);
     // The second sees the state that the first left.
     assert_eq!((remember("a").trim(), remember("b").trim()), ("1", "2"));
     assert_eq!(marked(&marker).len(), 1, "{:?}", marked(&marker));
-    let alone = output(&machine, &["call", "words", "remember", "c"]);
+    let alone = output(&machine, &["call", "words", "remember", "c", "--no-service"]);
     assert_eq!(alone.trim(), "1", "a process of its own");
-    // A list of the service is a list of the server.
-    let listed = output(&machine, &["tools", "--refresh", "--format", "json", "--service"]);
+    assert_eq!(remember("d").trim(), "3");
+    // A list of the kept process is a list of the server, and is remembered.
+    let listed = output(&machine, &["tools", "--refresh", "--format", "json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    let direct = output(&machine, &["tools", "--refresh", "--format", "json"]);
+    let direct = output(&machine, &["tools", "--refresh", "--format", "json", "--no-service"]);
     let direct: Value = serde_json::from_str(&direct).unwrap();
     assert_eq!(listed, direct);
     assert_eq!(marked(&marker).len(), 1);
+    let shown = output(&machine, &["ps"]);
+    assert!(shown.contains("kept for commands") && shown.contains("idle for"), "{shown}");
+    assert_eq!(output(&machine, &["restart", "words"]).trim(), "The server `words` starts again.");
+    assert_eq!(remember("e").trim(), "1", "another process");
     output(&machine, &["down"]);
     assert_eq!(marked(&marker), Vec::<String>::new());
 }
 
 #[test]
-fn names_rules_and_directories_are_those_of_the_command() {
+fn a_legacy_server_is_initialized_once() {
     let marker = marker();
-    let machine = machine_with_service(&json!({ "mcpServers": { "odd": odd_names(&marker) } }));
-    let expected = "files/read it in [folder]/project\n";
-    for options in [&["--service"][..], &[]] {
-        let command = [&["call", "odd_files_read_it"], options].concat();
-        assert_eq!(output(&machine, &command), expected);
-        let command = [&["call", "odd", "files.drop"], options].concat();
-        let refused = machine.folder.finish(&mut machine.folder.bare_command(&command));
-        assert!(refused.code != 0 && refused.output.is_empty(), "{refused}");
-        assert!(refused.messages.contains("denyTools"), "{refused}");
+    let machine = machine_with_odd_names(&marker);
+    let call = |directory: Option<&str>| {
+        let mut command = machine.folder.bare_command(&["call", "odd_files_read_it"]);
+        let run = machine.folder.finish(command.current_dir(
+            directory.map_or_else(|| machine.folder.project().to_owned(), Into::into),
+        ));
+        assert_eq!(run.code, 0, "{run}");
+        run.output
+    };
+    for number in 1..=3 {
+        assert_eq!(call(None), format!("files/read it in [folder]/project {number}\n"));
     }
     assert_eq!(marked(&marker).len(), 1, "{:?}", marked(&marker));
     // In another directory, the program runs there.
-    let mut elsewhere = machine.folder.bare_command(&["call", "odd_files_read_it", "--service"]);
-    let elsewhere = machine.folder.finish(elsewhere.current_dir("/usr"));
-    assert_eq!(elsewhere.output, "files/read it in /usr\n", "{elsewhere}");
+    assert_eq!(call(Some("/usr")), "files/read it in /usr 1\n");
+    assert_eq!(call(None), "files/read it in [folder]/project 4\n");
+}
+
+#[test]
+fn rules_results_and_errors_are_those_of_a_command_that_starts_the_server() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    // Known by then, so that both are called in the same way.
+    output(&machine, &["tools", "--refresh"]);
+    for words in [
+        &["call", "odd", "files.drop"][..],
+        &["call", "odd_die"],
+        &["call", "odd_die", "--format", "json"],
+        &["call", "odd_nothing"],
+        &["call", "odd_wait", "--timeout", "300ms"],
+        &["call", "odd_files_read_it", "--format", "json"],
+        &["tools", "--format", "json", "--refresh"],
+        &["explain", "odd_die"],
+        &["read", "file:///x"],
+        &["prompt", "odd_x"],
+    ] {
+        let kept = run(&machine, words);
+        let direct = run(&machine, &[words, &["--no-service"]].concat());
+        assert_eq!(kept.code, direct.code, "{words:?}: {kept}\n{direct}");
+        assert_eq!(kept.output, direct.output, "{words:?}");
+        assert_eq!(kept.messages, direct.messages, "{words:?}");
+    }
+    let died = run(&machine, &["call", "odd_die"]);
+    assert_eq!(died.code, 8, "{died}");
+    assert!(died.messages.contains("exit status: 7"), "{died}");
+    assert!(died.messages.contains("out of memory"), "{died}");
 }
 
 #[test]
 fn a_server_that_cannot_start_has_the_same_error() {
     let machine = machine_with_service(&json!({ "mcpServers": {
         "broken": { "command": "/bin/sh", "args": ["-c", "echo no database >&2; exit 3"] },
+        "missing": { "command": "/nowhere/server" },
     } }));
-    let run = |options: &[&str]| {
-        let command = [&["call", "broken_x"], options].concat();
-        let run = machine.folder.finish(&mut machine.folder.bare_command(&command));
-        (run.code, run.messages)
+    for tool in ["broken_x", "missing_x"] {
+        let kept = run(&machine, &["call", tool]);
+        let direct = run(&machine, &["call", tool, "--no-service"]);
+        assert_eq!((kept.code, kept.messages), (direct.code, direct.messages));
+    }
+    assert!(run(&machine, &["call", "broken_x"]).messages.contains("no database"));
+    assert_eq!(kept(&machine), []);
+}
+
+#[test]
+fn a_changed_entry_or_value_is_another_process() {
+    let marker = marker();
+    let mut server = odd_names(&marker);
+    server["env"] = json!({ "TOKEN": "${ODD_TOKEN}" });
+    let machine = machine_with_service(&json!({ "mcpServers": { "odd": server.clone() } }));
+    let call = |token: &str| {
+        let mut command = machine.folder.bare_command(&["call", "odd_files_read_it"]);
+        let run = machine.folder.finish(command.env("ODD_TOKEN", token));
+        assert_eq!(run.code, 0, "{run}");
+        run.output.trim_end().chars().last().unwrap()
     };
-    let (code, messages) = run(&["--service"]);
-    assert!(messages.contains("no database"), "{messages}");
-    assert_eq!((code, messages), run(&[]));
+    assert_eq!((call("one"), call("two"), call("one")), ('1', '1', '2'));
+    server["env"]["OTHER"] = json!("x");
+    machine.configure(&json!({ "mcpServers": { "odd": server } }).to_string());
+    assert_eq!(call("one"), '1', "at once");
+}
+
+#[test]
+fn a_process_in_use_is_not_shared() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    output(&machine, &["call", "odd_files_read_it"]);
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    let mut call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    let other = output(&machine, &["call", "odd_files_read_it"]);
+    assert_eq!(other, "files/read it in [folder]/project 1\n", "a process of its own");
+    // A command that is killed during a call leaves a process that still works on it.
+    call.kill().unwrap();
+    call.wait().unwrap();
+    wait_until("the process has ended", LONGEST_START, || marked(&marker).is_empty());
+    assert_eq!(kept(&machine), []);
+    let next = output(&machine, &["call", "odd_files_read_it"]);
+    assert_eq!(next, "files/read it in [folder]/project 1\n");
+}
+
+#[test]
+fn an_interrupted_call_ends_its_process() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    output(&machine, &["call", "odd_files_read_it"]);
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    send("INT", call.id());
+    let ended = machine.folder.ended(call.wait_with_output().unwrap());
+    assert_eq!(ended.messages, "error: interrupted; the servers have been stopped\n");
+    wait_until("the process has ended", LONGEST_START, || marked(&marker).is_empty());
 }
 
 #[test]
@@ -106,16 +210,39 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     let machine = machine_with_service(
         &json!({ "mcpServers": { "odd": odd_names(&marker), "words": words(&marker) } }),
     );
-    output(&machine, &["call", "odd_files_read_it", "--service"]);
-    let mut call = machine.folder.bare_command(&["call", "odd_wait", "--service"]);
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
     let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || machine.ps()["clients"] == 1);
+    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
     send("KILL", machine.service_pid());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
-    assert!(ended.code != 0 && ended.output.is_empty(), "{ended}");
-    assert!(ended.messages.contains("the connection to it ended"), "{ended}");
+    assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");
+    assert!(ended.messages.contains("the background service"), "{ended}");
     // Without a service, commands start servers again.
-    assert_eq!(output(&machine, &["call", "words", "shout", "a", "--service"]), "A\n");
+    assert_eq!(output(&machine, &["call", "words", "shout", "a"]), "A\n");
+}
+
+#[test]
+fn a_service_that_is_stopped_says_so() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    output(&machine, &["down"]);
+    let ended = machine.folder.ended(call.wait_with_output().unwrap());
+    assert!(ended.code == 8 && ended.messages.contains("was stopped"), "{ended}");
+    assert_eq!(marked(&marker), Vec::<String>::new());
+}
+
+#[test]
+fn a_service_that_hangs_is_not_waited_for() {
+    let marker = marker();
+    let machine = machine_with_service(&config(&marker));
+    let service = machine.service_pid();
+    send("STOP", service);
+    let shouted = run(&machine, &["call", "words", "shout", "a"]);
+    send("CONT", service);
+    assert_eq!((shouted.code, &*shouted.output), (0, "A\n"), "{shouted}");
 }
 
 #[test]
@@ -134,9 +261,8 @@ fn a_service_that_refuses_is_not_needed() {
         writeln!(stream, "{refusal}").unwrap();
         serde_json::from_str::<Value>(&hello).unwrap()
     });
-    assert_eq!(output(&machine, &["call", "words", "shout", "a", "--service"]), "A\n");
+    assert_eq!(output(&machine, &["call", "words", "shout", "a"]), "A\n");
     let hello = older.join().unwrap();
-    // An older service does not know sessions of one server, and would serve all.
-    assert_eq!(hello["trunkline"], 3, "{hello}");
-    assert_eq!(hello["wants"]["mcp"]["server"], "words");
+    assert_eq!(hello["trunkline"], 4, "{hello}");
+    assert_eq!(hello["wants"]["process"]["server"], "words");
 }

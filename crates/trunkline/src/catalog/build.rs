@@ -42,13 +42,10 @@ impl CatalogBuilder {
     pub fn with_reserved(config: &Config, reserved: BTreeSet<Box<str>>) -> Self {
         let naming = config.naming();
         let max_length = usize::try_from(naming.max_length).unwrap_or(usize::MAX);
-        let separator = naming.separator.clone();
-        let keeps_upstream = config.keeps_upstream_names();
-        let options = NameOptions { separator, max_length, reserved, keeps_upstream };
+        let options = NameOptions { separator: naming.separator.clone(), max_length, reserved };
         let servers = config.servers().map(|server| (&server.name, server.prefix.as_deref()));
         let untrusted = config.servers().filter(|server| server.trust == Trust::Untrusted);
         let uri_form = match naming.addresses {
-            _ if keeps_upstream => QualifyUris::Never,
             UriStyle::Bare => QualifyUris::WhereNeeded,
             UriStyle::WithServer => QualifyUris::Always,
         };

@@ -51,30 +51,6 @@ fn every_kind_has_names_of_its_own_and_is_sorted() {
 }
 
 #[test]
-fn one_server_alone_keeps_its_names() {
-    let several = config(
-        r#"{ "servers": {
-            "a": { "command": "x", "denyTools": ["files/*"], "maxResultBytes": 1 },
-            "b": { "command": "x" }, "off": { "command": "x", "enabled": false }
-        } }"#,
-    );
-    let alone = several.of_server("a").unwrap();
-    assert!(several.of_server("off").is_none() && several.of_server("c").is_none());
-    let mut sources = CatalogBuilder::new(&alone);
-    let long = "n".repeat(100);
-    // Names that are reserved, too long, or have other characters; URIs that look like those of a server.
-    let tools = ["files/read it", &long, "search_tools"].map(|name| item(ItemKind::Tool, name));
-    let uri = "trunkline://b/file:///x";
-    let items = tools.into_iter().chain([item(ItemKind::Resource, uri)]);
-    sources.add(&server("a"), Arc::new(ServerItems::new(items)));
-    let catalog = Catalog::build(&sources);
-    assert_eq!(exposed(&catalog, ItemKind::Tool), ["files/read it", &long, "search_tools"]);
-    assert_eq!(exposed(&catalog, ItemKind::Resource), [uri]);
-    let server = alone.server("a").unwrap();
-    assert!(server.tools.deny.is_empty() && server.behaviour.max_result_bytes == u64::MAX);
-}
-
-#[test]
 fn a_server_that_is_down_keeps_its_names() {
     let config = config(r#"{ "servers": { "a": { "command": "x" } } }"#);
     let mut sources = CatalogBuilder::new(&config);

@@ -167,9 +167,32 @@ impl Chain {
         let ChainLinks { above, own } = &*self.0;
         let configurations = identity.ids().take(MAX_CONFIGURATION_IDS).map(Into::into).collect();
         let link = ChainLink { process: own.clone(), configurations };
-        let links: Vec<_> = above.iter().chain([&link]).map(ChainLink::to_string).collect();
-        links.join(",")
+        joined(above.iter().chain([&link]))
     }
+
+    /// The same for a child that another process would have started with `variable`: this process takes its
+    /// place.
+    pub(crate) fn variable_in_place(&self, variable: &str) -> String {
+        let mut links = links(variable);
+        if let Some(last) = links.last_mut() {
+            last.process = self.0.own.clone();
+        }
+        joined(&links)
+    }
+}
+
+/// The text of links, as in [`CHAIN_VARIABLE`].
+fn joined<'l>(links: impl IntoIterator<Item = &'l ChainLink>) -> String {
+    let links: Vec<_> = links.into_iter().map(ChainLink::to_string).collect();
+    links.join(",")
+}
+
+/// Whether two values of [`CHAIN_VARIABLE`] name the same processes above the one that wrote it, which may be
+/// another one, and the same configurations.
+pub(crate) fn have_same_chain(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (links(one), links(other));
+    let last = |links: &mut Vec<ChainLink>| links.pop().map(|link| link.configurations);
+    last(&mut one) == last(&mut other) && one == other
 }
 
 /// The number of distinct processes. A process with several registries occurs more than once.

@@ -37,8 +37,6 @@ pub struct Config {
     pub(crate) audit: AuditSettings,
     pub(crate) unknown: Vec<UnknownKey>,
     pub(crate) identity: ConfigIdentity,
-    /// Whether this is the configuration of [one server](Config::of_server).
-    pub(crate) is_of_one: bool,
 }
 
 impl Config {

@@ -2,7 +2,6 @@
 
 pub(super) mod closing;
 mod requests;
-mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use super::state::error_context::{
     list_timeout, start_timeout, with_next_step, with_server_stderr, with_stderr,
 };
 use super::state::status::ServerDescription;
+use super::stream_source::StreamRequest;
 use crate::config::{
     Fingerprint, Protocol, RemoteTransport, ResolvedTransport, Server, ServerSettings, Timeouts,
     Transport,
@@ -31,7 +31,8 @@ use crate::message::Raw;
 use crate::protocol::Era;
 use crate::transport::http::HttpTransport;
 use crate::transport::sse::SseTransport;
-use crate::transport::stdio::StdioTransport;
+use crate::transport::stdio::{StdioTransport, program_secrets};
+use crate::transport::stream::StreamTransport;
 use crate::transport::{AnyTransport, HttpEndpoint};
 use closing::SessionClosings;
 
@@ -47,8 +48,7 @@ const PROBE: Duration = Duration::from_secs(8);
 pub(super) struct ConnectedServer {
     pub(super) session: Session,
     pub(super) described: ServerDescription,
-    /// The protocol of the server itself; `None` for a stream, behind which it may speak another one.
-    pub(super) spoken: Option<NegotiatedProtocol>,
+    pub(super) spoken: NegotiatedProtocol,
     pub(super) tools: ItemList,
 }
 
@@ -80,9 +80,6 @@ impl ServerConnector<'_> {
         self.options.chain().check_identity(&self.server.identity).map_err(|error| {
             Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
         })?;
-        if let Some(connected) = self.open_stream().await? {
-            return Ok(connected);
-        }
         self.transport().await?;
         let deadline = Instant::now() + self.timeouts().handshake;
         tokio::select! {
@@ -90,28 +87,18 @@ impl ServerConnector<'_> {
             () = self.wait_for_stop() => return Err(shutting_down()),
         }
         let agreed = self.negotiate(deadline).await;
-        let negotiated = agreed.map_err(|error| self.with_earlier_stderr(error))?;
-        let spoken = negotiated_in(&negotiated.0);
-        let connected = self.connected(negotiated, deadline).await?;
-        self.options.cache().insert(*self.fingerprint, spoken);
-        Ok(ConnectedServer { spoken: Some(spoken), ..connected })
-    }
-
-    /// Lists the tools of a server after a successful negotiation.
-    async fn connected(
-        &self,
-        (mut session, described): NegotiatedSession,
-        deadline: Instant,
-    ) -> Result<ConnectedServer, Error> {
+        let (mut session, described) = agreed.map_err(|error| self.with_earlier_stderr(error))?;
         let described = match described.bounded() {
             Ok(described) => described,
             Err(error) => return Err(self.failed(session, error, deadline).await),
         };
+        let spoken = negotiated_in(&session);
+        self.options.cache().insert(*self.fingerprint, spoken);
         let deadline = Instant::now() + self.timeouts().list;
         match self.list_tools(&mut session, deadline).await {
             Ok(tools) => {
                 let described = untrusted::sanitized_description(self.server.trust, described);
-                Ok(ConnectedServer { session, described, spoken: None, tools })
+                Ok(ConnectedServer { session, described, spoken, tools })
             }
             Err(error) => Err(self.list_failed(session, error, deadline).await),
         }
@@ -169,7 +156,11 @@ impl ServerConnector<'_> {
         if *self.stop.borrow() {
             return Err(shutting_down());
         }
-        let wire = match self.transport().await? {
+        let transport = self.transport().await?;
+        if let Some(stream) = self.open_stream(transport, deadline).await? {
+            return Ok(self.session(AnyTransport::Stream(Box::new(stream))));
+        }
+        let wire = match transport {
             ResolvedTransport::Stdio(program) => {
                 AnyTransport::Stdio(Box::new(StdioTransport::start(program, self.options.child())?))
             }
@@ -192,6 +183,28 @@ impl ServerConnector<'_> {
             }
         };
         Ok(self.session(wire))
+    }
+
+    /// Opens a stream, if the embedding program has one for this server.
+    async fn open_stream(
+        &self,
+        transport: &ResolvedTransport,
+        deadline: Instant,
+    ) -> Result<Option<StreamTransport>, Error> {
+        let Some(streams) = self.options.streams() else { return Ok(None) };
+        let (server, capabilities) = (self.server, &self.options.capabilities());
+        let opened = streams.open(StreamRequest { server, transport, capabilities });
+        let opened = tokio::select! {
+            opened = timeout_at(deadline, opened) => opened,
+            () = self.wait_for_stop() => return Err(shutting_down()),
+        };
+        let Some(stream) = opened.map_err(|_| self.timeout_error())? else { return Ok(None) };
+        self.ids.skip_to(stream.first_request_id());
+        let secrets = match transport {
+            ResolvedTransport::Stdio(program) => program_secrets(program, self.options.child()),
+            ResolvedTransport::Remote(remote) => remote.filled_in.clone(),
+        };
+        Ok(Some(StreamTransport::new(stream, secrets)))
     }
 
     /// A session on a transport.

@@ -77,6 +77,11 @@ impl RequestIds {
     pub(super) fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
+
+    /// Leaves out the IDs below this one, which another client of the server has used.
+    pub(super) fn skip_to(&self, first: u64) {
+        self.0.fetch_max(first.saturating_sub(1), Ordering::Relaxed);
+    }
 }
 
 /// A request to be sent.

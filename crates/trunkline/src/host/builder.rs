@@ -272,17 +272,16 @@ impl HostBuilder {
     /// use std::sync::Arc;
     /// use serde_json::json;
     /// use trunkline::Host;
-    /// use trunkline::config::Server;
-    /// use trunkline::connection::{ServerStream, StreamFuture, StreamSource};
+    /// use trunkline::connection::{ServerStream, StreamFuture, StreamRequest, StreamSource};
     /// use trunkline_gateway::demo::DemoServer;
     ///
     /// /// Serves the entry `words` in this process.
     /// struct InProcess;
     ///
     /// impl StreamSource for InProcess {
-    ///     fn open<'a>(&'a self, server: &'a Server) -> StreamFuture<'a> {
+    ///     fn open<'a>(&'a self, request: StreamRequest<'a>) -> StreamFuture<'a> {
     ///         Box::pin(async move {
-    ///             if server.name.as_str() != "words" {
+    ///             if request.server.name.as_str() != "words" {
     ///                 return None;
     ///             }
     ///             let (near, far) = tokio::io::duplex(64 * 1024);

@@ -9,8 +9,7 @@ use super::ServerName;
 use super::digest::{MAX_DIGEST, digest};
 use super::namespace::{DIGEST, Fidelity, Namespaces, head, sanitised};
 
-/// A name as clients see it: letters, digits, `_` and `-`, no longer than models accept; or the [upstream
-/// name](super::NameOptions::keeps_upstream).
+/// A name as clients see it: letters, digits, `_` and `-`, no longer than models accept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExposedName(Arc<str>);
 
@@ -105,11 +104,6 @@ impl Namespaces {
     /// user gave two servers the same prefix and both have an item of the same name, neither gets
     /// the plain name.
     pub fn expose(&self, claims: &[NameRequest<'_>]) -> Vec<AssignedName> {
-        if self.options.keeps_upstream {
-            let upstream = |claim: &NameRequest<'_>| ExposedName(claim.own.into());
-            let assigned = |name| AssignedName { name, adjusted: None };
-            return claims.iter().map(|claim| assigned(upstream(claim))).collect();
-        }
         let mut naming = NameAssignment {
             spaces: self,
             drafts: claims.iter().map(|claim| NameDraft::new(self, *claim)).collect(),

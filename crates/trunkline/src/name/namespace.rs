@@ -24,19 +24,11 @@ pub struct NameOptions {
     pub max_length: usize,
     /// Names reserved by the embedding host (TOOL-13), besides [`HOST_TOOL_NAMES`].
     pub reserved: BTreeSet<Box<str>>,
-    /// Whether items keep their upstream names: those of one server, for a client that gives them names
-    /// itself.
-    pub keeps_upstream: bool,
 }
 
 impl Default for NameOptions {
     fn default() -> Self {
-        Self {
-            separator: "_".into(),
-            max_length: 64,
-            reserved: BTreeSet::new(),
-            keeps_upstream: false,
-        }
+        Self { separator: "_".into(), max_length: 64, reserved: BTreeSet::new() }
     }
 }
 

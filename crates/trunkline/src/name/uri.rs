@@ -27,8 +27,6 @@ pub enum QualifyUris {
     WhereNeeded,
     /// Always.
     Always,
-    /// Never: there is one server.
-    Never,
 }
 
 /// A resource or template that needs an exposed URI.
@@ -71,7 +69,7 @@ pub fn expose_uris(claims: &[UriRequest<'_>], form: QualifyUris) -> Vec<String> 
         let is_only_bare = claim.is_bare && bare == 1;
         // A URI that looks like a qualified one must not be parsed as such.
         let is_plain = without_prefix(claim.uri).is_none() && !may_be_misread(claim.uri);
-        if form == QualifyUris::Never || ((is_alone || is_only_bare) && is_plain) {
+        if (is_alone || is_only_bare) && is_plain {
             claim.uri.to_owned()
         } else {
             qualified_uri(claim.server, claim.uri)

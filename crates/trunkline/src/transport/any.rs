@@ -95,6 +95,7 @@ impl AnyTransport {
             Self::Stdio(_) => "stdio",
             Self::Http(_) => "http",
             Self::Sse(_) => "sse",
+            Self::Stream(transport) if transport.is_of_process() => "stdio",
             Self::Stream(_) => "stream",
         }
     }
@@ -103,7 +104,8 @@ impl AnyTransport {
     pub(crate) fn process_id(&self) -> Option<u32> {
         match self {
             Self::Stdio(transport) => transport.process_id(),
-            Self::Http(_) | Self::Sse(_) | Self::Stream(_) => None,
+            Self::Stream(transport) => transport.process_id(),
+            Self::Http(_) | Self::Sse(_) => None,
         }
     }
 
@@ -133,7 +135,8 @@ impl AnyTransport {
     pub(crate) fn stderr_lines(&self) -> Vec<String> {
         match self {
             Self::Stdio(transport) => transport.tail().lines(),
-            Self::Http(_) | Self::Sse(_) | Self::Stream(_) => Vec::new(),
+            Self::Stream(transport) => transport.tail().lines(),
+            Self::Http(_) | Self::Sse(_) => Vec::new(),
         }
     }
 

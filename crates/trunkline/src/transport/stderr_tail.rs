@@ -6,6 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
 use super::mask::{SecretMask, TextEnd};
 use crate::config::{MASK, Secret, is_hidden};
 
@@ -36,6 +39,8 @@ struct TailInner {
     /// Whether the unfinished line exceeded the bytes that are kept.
     is_cut: bool,
     mask: Arc<SecretMask>,
+    /// Receives a copy of what arrives, as far as it keeps up.
+    copies: Option<mpsc::Sender<Bytes>>,
     /// Cached output, until more bytes arrive.
     shown: Option<Vec<String>>,
 }
@@ -55,6 +60,11 @@ impl StderrTail {
 
     pub(super) fn add(&self, bytes: &[u8]) {
         self.lock().add(bytes);
+    }
+
+    /// Sends a copy of what arrives from now on, in place of an earlier receiver.
+    pub(super) fn copy_to(&self, receiver: mpsc::Sender<Bytes>) {
+        self.lock().copies = Some(receiver);
     }
 
     /// The lines so far, including the unfinished one.
@@ -81,6 +91,10 @@ impl StderrTail {
 impl TailInner {
     fn add(&mut self, bytes: &[u8]) {
         self.shown = None;
+        if let Some(copies) = &self.copies {
+            // A receiver that is too slow misses some: standard error must not block the process.
+            let _ = copies.try_send(Bytes::copy_from_slice(bytes));
+        }
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = MAX_KEPT_BYTES.saturating_sub(self.unfinished.len());
             self.unfinished.extend(part.iter().take(room));

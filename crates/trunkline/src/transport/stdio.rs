@@ -9,6 +9,7 @@ mod own_children;
 mod watchdog;
 pub(super) mod process;
 pub(super) mod program_output;
+pub(super) mod standalone;
 #[cfg(test)]
 mod tests;
 
@@ -58,21 +59,30 @@ pub(crate) struct StdioTransport {
 impl StdioTransport {
     /// Starts the process.
     pub(crate) fn start(program: &ResolvedStdio, options: &ChildOptions) -> Result<Self, Error> {
-        let (process, ChildStreams { input, output, errors }) =
-            ServerProcess::start(program, options)?;
+        let process = ServerProcess::start(program, options)?;
+        let tail = StderrTail::with_secrets(program_secrets(program, options));
+        Ok(Self::new(process, tail, MAX_MESSAGE_BYTES))
+    }
+
+    /// A transport to a process that has just been started, with lines up to a limit.
+    fn new(
+        (process, ChildStreams { input, output, errors }): (ServerProcess, ChildStreams),
+        tail: StderrTail,
+        max_line_bytes: usize,
+    ) -> Self {
         debug!(process = process.id(), "process started");
-        Ok(Self {
+        Self {
             process,
             input: Some(input),
             output: Some(output),
             errors: Some(errors),
-            lines: LineBuffer::new(MAX_MESSAGE_BYTES),
+            lines: LineBuffer::new(max_line_bytes),
             outbox: WriteQueue::default(),
             errors_chunk: Vec::new(),
-            tail: StderrTail::with_secrets(secrets(program, options)),
+            tail,
             ending: None,
             has_spoken: false,
-        })
+        }
     }
 
     /// The process ID, while it runs.
@@ -266,7 +276,7 @@ impl ExitWait {
 
 /// Values given to the process that must not appear in displayed text. Paths, packages, ports and
 /// literal arguments are not secret: messages of the process refer to them.
-fn secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
+pub(crate) fn program_secrets(program: &ResolvedStdio, options: &ChildOptions) -> Vec<Secret> {
     // A literal command is not secret; a command with a resolved reference is shown by its
     // reference.
     let is_shown = Path::new(program.command.expose()).ends_with(&*program.shown);

@@ -37,8 +37,7 @@ struct BackgroundJobs {
     subscription: ListenSubscription,
     errands: LegacySubscriptions,
     logging: LogLevelSync,
-    /// For the cache; `None` for a stream, behind which the server may speak another one.
-    spoken: Option<NegotiatedProtocol>,
+    spoken: NegotiatedProtocol,
 }
 
 /// Why a log level is requested.
@@ -323,19 +322,14 @@ impl ServerActor {
     }
 
     /// Publishes a complete list. A tool list also goes to the disk cache.
-    fn on_list(
-        &mut self,
-        session: &mut Session,
-        spoken: Option<NegotiatedProtocol>,
-        list: ItemList,
-    ) {
+    fn on_list(&mut self, session: &mut Session, spoken: NegotiatedProtocol, list: ItemList) {
         let ttl = list.ttl.unwrap_or(self.behaviour().tools_ttl);
         if list.kind != ItemKind::Tool {
             return self.published.set_list(list, ttl);
         }
         session.set_param_headers(list.mirrored.clone());
-        let (cache, tools) = (self.options.cache(), (&*list.items, &*list.set_aside));
-        let record = spoken.and_then(|spoken| cache.store(&self.fingerprint, spoken, tools));
+        let tools = (&*list.items, &*list.set_aside);
+        let record = self.options.cache().store(&self.fingerprint, spoken, tools);
         self.published.set_list(list, ttl);
         let Some(record) = record else { return };
         if record.holds_secret(&self.published.mask()) {

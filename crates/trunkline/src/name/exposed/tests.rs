@@ -220,7 +220,7 @@ fn chosen() -> BoxedStrategy<Option<String>> {
 fn options() -> impl Strategy<Value = NameOptions> {
     let reserved = btree_set("[ab_]{1,5}".prop_map(Box::from), 0..3);
     ("(_|__|-|a)", 16_usize..=64, reserved).prop_map(|(separator, max_length, reserved)| {
-        NameOptions { separator: separator.into(), max_length, reserved, keeps_upstream: false }
+        NameOptions { separator: separator.into(), max_length, reserved }
     })
 }
 

@@ -61,20 +61,24 @@ impl ServerProcess {
         options: &ChildOptions,
     ) -> Result<(Self, ChildStreams), Error> {
         let mut command = Command::new(program.command.expose());
-        command
-            .args(program.args.iter().map(Secret::expose))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args(program.args.iter().map(Secret::expose));
         options.set_env(&mut command, program);
         if let Some(directory) = &program.cwd {
             command.current_dir(directory.expose());
         }
-        let (mut child, processes, reserved) =
-            spawn_in_group(&mut command, options).map_err(|error| start_error(program, &error))?;
+        Self::spawn(command, options).map_err(|error| start_error(program, &error))
+    }
+
+    /// Starts a command that has its arguments, directory and environment.
+    pub(in crate::transport) fn spawn(
+        mut command: Command,
+        options: &ChildOptions,
+    ) -> io::Result<(Self, ChildStreams)> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, processes, reserved) = spawn_in_group(&mut command, options)?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = streams else {
-            return Err(Error::new(ErrorKind::StartFailed, "the process has no streams"));
+            return Err(io::Error::other("the process has no streams"));
         };
         let process = Self {
             #[cfg(windows)]

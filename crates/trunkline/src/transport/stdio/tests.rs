@@ -8,7 +8,7 @@ use crate::transport::MessageKind;
 /// Timeout for events that must occur.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn program(command: &str, args: &[&str]) -> ResolvedStdio {
+pub(super) fn program(command: &str, args: &[&str]) -> ResolvedStdio {
     ResolvedStdio {
         command: Secret::new(command),
         shown: command.into(),

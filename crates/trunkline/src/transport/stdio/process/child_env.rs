@@ -71,8 +71,12 @@ impl ChildOptions {
                 None => command.env_remove(&**name),
             };
         }
-        let chain = self.chain.variable(&program.identity);
-        self.marker.publish(&chain);
+        self.set_chain(command, &self.chain.variable(&program.identity));
+    }
+
+    /// Sets and publishes the chain of a server.
+    pub(in crate::transport) fn set_chain(&self, command: &mut Command, chain: &str) {
+        self.marker.publish(chain);
         command.env(CHAIN_VARIABLE, chain);
     }
 

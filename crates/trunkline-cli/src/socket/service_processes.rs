@@ -1,0 +1,112 @@
+//! Processes of servers that the background service keeps, for commands that would otherwise start their own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::oneshot;
+use tracing::{debug, info};
+use trunkline::config::ResolvedTransport;
+use trunkline::connection::{ServerStream, StreamFuture, StreamRequest, StreamSource};
+use trunkline::error::{Error, ErrorKind};
+use trunkline_gateway::{InputLine, LineReader};
+
+use super::dial::{Link, dial};
+use super::hello::{BUILD, CommandTraits, ProcessRequest, Wants};
+use super::process_frames::{ProcessFrame, parse_frame};
+use super::runtime_dir::RuntimeDir;
+use crate::environment::ProcessEnv;
+
+/// Bytes of a process that wait for the command.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Asks a running service for the processes of stdio servers. Without one, the command starts them.
+pub(crate) struct ServiceProcesses {
+    folder: RuntimeDir,
+    roots: Vec<PathBuf>,
+    environment: Arc<ProcessEnv>,
+}
+
+impl ServiceProcesses {
+    /// Processes for a command whose servers are told these roots. `None` if there can be no service.
+    pub(crate) fn new(roots: Vec<PathBuf>, environment: &Arc<ProcessEnv>) -> Option<Self> {
+        let folder = RuntimeDir::of(environment).ok()?;
+        Some(Self { folder, roots, environment: Arc::clone(environment) })
+    }
+
+    async fn stream(&self, request: StreamRequest<'_>) -> Option<ServerStream> {
+        let ResolvedTransport::Stdio(program) = request.transport else { return None };
+        let options = self.environment.child_options();
+        let launch = options.launch(program, self.environment.working_directory());
+        let client = CommandTraits {
+            build: BUILD.to_owned(),
+            capabilities: request.capabilities.text().to_owned(),
+            roots: self.roots.clone(),
+        };
+        let wanted = ProcessRequest::new(request.server, &launch, client);
+        let server = &request.server.name;
+        match dial(&self.folder, Wants::Process(Box::new(wanted))).await {
+            Ok(link) => {
+                let link = link?;
+                info!(%server, service = link.welcome.service.pid, "process of the service");
+                Some(stream(link))
+            }
+            // A start by this process fails with an error that says more, or succeeds.
+            Err(error) => {
+                debug!(%server, %error, "the service has no process for it");
+                None
+            }
+        }
+    }
+}
+
+impl StreamSource for ServiceProcesses {
+    fn open<'a>(&'a self, request: StreamRequest<'a>) -> StreamFuture<'a> {
+        Box::pin(self.stream(request))
+    }
+}
+
+fn stream(link: Link) -> ServerStream {
+    let Link { lines, writer, welcome, .. } = link;
+    let ((output, to_output), (errors, to_errors)) = (duplex(BUFFER_BYTES), duplex(BUFFER_BYTES));
+    let (ended, end) = oneshot::channel();
+    tokio::spawn(async move {
+        let error = distribute(lines, to_output, to_errors).await;
+        let _ = ended.send(error);
+    });
+    let end = Box::pin(async { end.await.unwrap_or_else(|_| service_ended()) });
+    let process = welcome.response["process"].as_u64().and_then(|id| u32::try_from(id).ok());
+    let first = welcome.response["firstRequestId"].as_u64().unwrap_or(1);
+    ServerStream::new(output, writer).of_process(process, errors, end).with_first_request_id(first)
+}
+
+/// Distributes what a process writes, until it ends. Returns why it cannot be used any more.
+async fn distribute(
+    mut lines: LineReader<OwnedReadHalf>,
+    mut output: DuplexStream,
+    mut errors: DuplexStream,
+) -> Error {
+    while let Ok(Some(InputLine::Message(line))) = lines.next().await {
+        let written = match parse_frame(&line) {
+            Some(ProcessFrame::Output(line)) => {
+                let written = output.write_all(&line).await;
+                written.and(output.write_all(b"\n").await)
+            }
+            Some(ProcessFrame::Errors(part)) => errors.write_all(&part).await,
+            Some(ProcessFrame::End(end)) => return end.into(),
+            None => break,
+        };
+        // The command does not read any more.
+        if written.is_err() {
+            break;
+        }
+    }
+    service_ended()
+}
+
+/// The error for a service that ends without saying so.
+fn service_ended() -> Error {
+    let message = "the background service, which had its process, was ended";
+    Error::new(ErrorKind::Exited, message).with_hint("`trunkline logs` may say why")
+}
