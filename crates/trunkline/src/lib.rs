@@ -34,6 +34,7 @@ pub mod name;
 pub mod principal;
 pub mod error;
 pub mod channel;
+pub mod timer;
 
 pub mod protocol;
 pub mod message;

@@ -12,6 +12,7 @@ mod exchange;
 mod responses;
 mod sessions;
 mod body;
+mod connection_timer;
 mod modern;
 mod post;
 mod accept_status;
@@ -40,6 +41,7 @@ use crate::request::panics;
 pub use crate::transport::http::accept_status::AcceptStatus;
 use accept::ConnectionState;
 use access::AccessControl;
+use post::MessageHead;
 use sessions::Sessions;
 
 /// Everything a handler needs.
@@ -255,8 +257,10 @@ async fn answer_method(
 ) -> Response {
     match *request.method() {
         Method::POST => {
+            let timer = ConnectionState::timer(&request);
             let received = body::receive(state, &identity.principal, request.into_body()).await;
-            post::receive(state, &identity, (headers, path), received).await
+            let head = MessageHead { headers, path, timer };
+            post::receive(state, &identity, head, received).await
         }
         Method::GET => match state.guard.identity_with_lease(&headers, scope) {
             Ok((identity, lease)) => state.sessions.open_stream(&identity, &headers, lease),

@@ -38,6 +38,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Notification, Raw};
 use crate::principal::{ClientId, Requester};
 use crate::protocol::{Era, ProtocolVersion};
+use crate::timer::LazyTimer;
 use crate::transport::{
     AnyTransport, InboundEvent, MessageKind, OutboundMessage, RemainingProcess, SecretMask,
 };
@@ -115,6 +116,8 @@ pub(super) struct Session {
     client_meta: ClientMeta,
     pub(super) version: ProtocolVersion,
     pending: PendingRequests,
+    /// For the deadlines of pending requests.
+    timer: LazyTimer,
     asides: UnboundRequests,
     /// Open server requests.
     open: Vec<OpenServerRequest>,
@@ -159,6 +162,7 @@ impl Session {
             unsaid: None,
             empty_replies: EmptyReplies::default(),
             noise: 0,
+            timer: LazyTimer::default(),
             turns: 0,
             mask: None,
         }
@@ -327,7 +331,7 @@ impl Session {
                     self.respond(self.number, response);
                     continue;
                 }
-                () = wait_until(self.pending.next_deadline()) => {
+                () = self.timer.wait_until(self.pending.next_deadline()) => {
                     self.expire();
                     continue;
                 }

@@ -17,7 +17,7 @@ use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -27,6 +27,7 @@ use tracing::{Instrument as _, debug, debug_span, warn};
 use trunkline::principal::{FairShare, Principal};
 
 use super::accept_status::{AcceptHealth, AcceptStatus};
+use super::connection_timer::ConnectionTimer;
 
 /// Most concurrent connections, if the process may open as many files. One token gets half of them
 /// if it is alone, and less while others have some.
@@ -56,12 +57,21 @@ pub(super) struct ConnectionState {
 struct CountedConnection {
     principal: OnceLock<Principal>,
     share: Arc<Mutex<FairShare>>,
+    timer: ConnectionTimer,
 }
 
 impl ConnectionState {
     fn new(share: &Arc<Mutex<FairShare>>) -> Self {
-        let connection = CountedConnection { principal: OnceLock::new(), share: Arc::clone(share) };
+        let (principal, timer) = (OnceLock::new(), ConnectionTimer::default());
+        let connection = CountedConnection { principal, share: Arc::clone(share), timer };
         Self { connection: Arc::new(connection) }
+    }
+
+    /// The timer of the connection of a request.
+    pub(super) fn timer(request: &Request) -> ConnectionTimer {
+        let visitor = request.extensions().get::<Self>();
+        // A router that is served by another program has no connection state.
+        visitor.map_or_else(ConnectionTimer::default, |it| it.connection.timer.clone())
     }
 
     /// Assigns a connection to the principal of its request, unless the principal has its share of
@@ -258,12 +268,13 @@ async fn serve_connection(
     mut is_over: watch::Receiver<bool>,
 ) {
     debug!("connection accepted");
+    let timer = visitor.connection.timer.clone();
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(visitor.clone());
         router.call(request)
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(timer)
         .header_read_timeout(LONGEST_HEAD)
         // The buffer size alone admits nearly twice as much in one read.
         .max_buf_size(HEAD_BYTES)

@@ -15,6 +15,7 @@ use trunkline::principal::Requester;
 use trunkline::protocol::code;
 
 use super::AppState;
+use super::connection_timer::ConnectionTimer;
 use super::event_stream::{HEARTBEAT, KEEP_ALIVE};
 use super::exchange::{Exchange, ExchangeEvent};
 use super::responses::{answered, counted_response, refuse};
@@ -37,7 +38,7 @@ const LATER: Duration = Duration::from_secs(5);
 pub(super) async fn modern(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
-    headers: HeaderMap,
+    (headers, timer): (HeaderMap, &ConnectionTimer),
     incoming: Box<IncomingRequest>,
 ) -> Response {
     let id = incoming.id.clone();
@@ -49,13 +50,18 @@ pub(super) async fn modern(
     let incoming = incoming.with_headers(headers);
     let handling = dispatch::handle(Arc::clone(&state.gateway), caller, incoming);
     let mut exchange = Exchange::new(Box::pin(async { Some(handling.await) }), inbox);
-    let first = match timeout(LATER, exchange.next()).await {
-        Ok(Some(ExchangeEvent::Response(answer))) => {
+    let first = tokio::select! {
+        biased;
+        event = exchange.next() => event,
+        () = timer.elapsed(LATER) => None,
+    };
+    let first = match first {
+        Some(ExchangeEvent::Response(answer)) => {
             let status = answer.as_ref().map_or_else(status_of, |_| StatusCode::OK);
             return answered(&unread, &id, answer, status);
         }
-        Ok(Some(ExchangeEvent::Message(message))) => Some(message),
-        Ok(None) | Err(_) => None,
+        Some(ExchangeEvent::Message(message)) => Some(message),
+        None => None,
     };
     // Spawned, so that the response counts as unread as soon as it exists.
     streamed(exchange.spawn(move |answer| counted_response(&unread, &id, answer)), first)

@@ -8,13 +8,13 @@ use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use tokio::time::sleep;
 use trunkline::channel::{Sender, bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
 use trunkline::principal::RequestPath;
 
 use super::AppState;
 use super::body::{BodyError, RequestBody};
+use super::connection_timer::ConnectionTimer;
 use super::exchange::{DetachOnDrop, Exchange, ExchangeEvent};
 use super::modern::modern;
 use super::responses::{answered, put_answer, refuse};
@@ -34,11 +34,19 @@ use crate::request::{malformed, mcp_headers, panics};
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
 const SOON: Duration = Duration::from_millis(250);
 
+/// What comes with a message.
+pub(super) struct MessageHead {
+    pub(super) headers: HeaderMap,
+    pub(super) path: RequestPath,
+    /// The timer of its connection.
+    pub(super) timer: ConnectionTimer,
+}
+
 /// Handles one message.
 pub(super) async fn receive(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
-    (headers, path): (HeaderMap, RequestPath),
+    MessageHead { headers, path, timer }: MessageHead,
     received: Result<RequestBody, BodyError>,
 ) -> Response {
     let RequestBody { bytes: body, reservation } = match received {
@@ -58,7 +66,7 @@ pub(super) async fn receive(
                     .with_reservation(reservation)
                     .with_path(path)
                     .with_http_trace(trace.and_then(TraceContext::parse));
-                on_request(state, identity, headers, request).await
+                on_request(state, identity, (headers, &timer), request).await
             };
             let answer = panics::outcome_of(answering).await;
             let status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -149,14 +157,14 @@ fn modern_teller(
 async fn on_request(
     state: &Arc<AppState>,
     identity: &Arc<CallerIdentity>,
-    headers: HeaderMap,
+    (headers, timer): (HeaderMap, &ConnectionTimer),
     incoming: Box<IncomingRequest>,
 ) -> Response {
     match mcp_headers::is_modern(&headers, &incoming) {
-        Ok(true) => modern(state, identity, headers, incoming).await,
+        Ok(true) => modern(state, identity, (headers, timer), incoming).await,
         Ok(false) if &*incoming.method == "initialize" => open(state, identity, &incoming).await,
         Ok(false) => match state.sessions.find(identity, &headers) {
-            Ok(session) => legacy(state, &session, incoming).await,
+            Ok(session) => legacy(state, &session, (incoming, timer)).await,
             Err(refusal) => *refusal,
         },
         Err(error) => refuse(StatusCode::BAD_REQUEST, Some(&incoming.id), &error),
@@ -214,7 +222,7 @@ fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, cancel_params: Cancel
 async fn legacy(
     state: &AppState,
     session: &Arc<HttpSession>,
-    incoming: Box<IncomingRequest>,
+    (incoming, timer): (Box<IncomingRequest>, &ConnectionTimer),
 ) -> Response {
     let id = incoming.id.clone();
     let Some(running) = session.requests.begin(&id) else {
@@ -231,7 +239,7 @@ async fn legacy(
     let first = tokio::select! {
         biased;
         event = exchange.next() => Some(event),
-        () = sleep(SOON) => None,
+        () = timer.elapsed(SOON) => None,
     };
     let message = match first {
         Some(Some(ExchangeEvent::Response(answer))) => {

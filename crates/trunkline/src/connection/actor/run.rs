@@ -24,6 +24,7 @@ use crate::connection::session::{
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::protocol::Era;
+use crate::timer::LazyTimer;
 
 /// Maximum size of a broadcast notification, such as a list change or a log message. It stays in
 /// memory until the slowest receiver has read it.
@@ -37,6 +38,7 @@ struct BackgroundJobs {
     subscription: ListenSubscription,
     errands: LegacySubscriptions,
     logging: LogLevelSync,
+    idle_timer: LazyTimer,
     spoken: NegotiatedProtocol,
 }
 
@@ -67,6 +69,7 @@ impl ServerActor {
             subscription: ListenSubscription::new(&session, &described),
             errands: LegacySubscriptions::of(&described),
             logging: LogLevelSync::of(&session, &described),
+            idle_timer: LazyTimer::default(),
             spoken,
         };
         // Tools first: a caller that sees the server ready sees its tools.
@@ -176,7 +179,7 @@ impl ServerActor {
                     }
                     None => return ExitReason::Told(None),
                 },
-                () = wait_until(idle_at) => return ExitReason::Idle,
+                () = chores.idle_timer.wait_until(idle_at) => return ExitReason::Idle,
             }
         }
     }
