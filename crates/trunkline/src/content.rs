@@ -11,7 +11,9 @@ mod arguments;
 mod uris;
 
 pub use arguments::{InvalidArguments, json_type, validate_arguments};
-pub use artifact::{Artifact, ArtifactLimits, artifacts, with_artifacts};
+pub use artifact::{
+    Artifact, ArtifactLimits, BlockError, UnusableBlock, artifacts, unusable_blocks, with_artifacts,
+};
 pub use block::ResultKind;
 pub use notice::with_untrusted_notices;
 pub(crate) use notice::{AppPages, with_notices};

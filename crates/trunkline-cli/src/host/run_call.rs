@@ -7,7 +7,9 @@ use anyhow::{Result, bail};
 use trunkline::call::{ArtifactDir, CallError, CallErrorKind, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, escape_control};
 use trunkline::connection::{CallHandler, Connection, HandlerFuture, ServerRequest};
-use trunkline::content::{ArtifactLimits, ResultKind, artifacts};
+use trunkline::content::{
+    ArtifactLimits, BlockError, ResultKind, UnusableBlock, artifacts, unusable_blocks,
+};
 use trunkline::message::{Notification, Raw};
 use trunkline::name::ServerName;
 
@@ -200,6 +202,14 @@ impl CallRunner<'_> {
                 is_trusted && shown < MAX_IMAGES && terminal.print_image(&artifact.bytes)?;
             *(if is_shown { &mut shown } else { &mut others }) += 1;
         }
+        for block in unusable_blocks(called.kind(), &called.result, ArtifactLimits::default()) {
+            match &block.reason {
+                BlockError::TooMany => others += 1,
+                reason => {
+                    terminal.warn(&format!("{} cannot be decoded: {reason}", described(&block)));
+                }
+            }
+        }
         let (parts, verb, them) = match others {
             0 => return Ok(()),
             1 => ("1 binary part".to_owned(), "is", "it as a file"),
@@ -240,8 +250,24 @@ impl CallRunner<'_> {
                 }
             }
         }
+        for block in unusable_blocks(called.kind(), &called.result, ArtifactLimits::default()) {
+            are_saved = false;
+            let block_text = described(&block);
+            terminal.say(&format!("error: {block_text} could not be saved: {}\n", block.reason));
+        }
         are_saved
     }
+}
+
+/// A binary block for messages: `an image (image/png) of the result`.
+fn described(block: &UnusableBlock) -> String {
+    let kind = match &*block.kind {
+        "image" => "an image",
+        "audio" => "audio",
+        _ => "a resource",
+    };
+    let media_type = block.media_type.as_deref().map(escape_control);
+    format!("{kind} ({}) of the result", media_type.as_deref().unwrap_or("unknown type"))
 }
 
 fn printed(called: &Called, format: Format) -> String {

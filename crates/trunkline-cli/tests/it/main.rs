@@ -26,6 +26,7 @@ mod skill_command;
 mod server_lists;
 mod explain_command;
 mod call_command;
+mod binary_content;
 mod exposed_names;
 mod reference_servers;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 pub(crate) mod wait;
 pub(crate) mod output_schema;
 pub(crate) mod program;
+pub(crate) mod canned_server;
 #[cfg(target_os = "linux")]
 pub(crate) mod pseudo_terminal;
 pub(crate) mod listening_server;

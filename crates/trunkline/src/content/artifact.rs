@@ -1,5 +1,8 @@
 //! Extracts binary blocks of a result as files with safe names (CALL-4).
 
+use std::fmt;
+
+use base64::DecodeError;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -69,8 +72,56 @@ pub struct Artifact {
     pub bytes: Vec<u8>,
 }
 
-/// Returns the binary blocks of a result that can be files. Skips blocks with invalid base64 and
-/// those beyond the limits.
+/// A binary block that cannot be a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableBlock {
+    /// The index of the block in the result; counted across all messages.
+    pub block: usize,
+    /// `image`, `audio` or `resource`.
+    pub kind: String,
+    /// The media type declared by the server.
+    pub media_type: Option<String>,
+    /// Why it cannot be a file.
+    pub reason: BlockError,
+}
+
+/// Why a binary block cannot be a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockError {
+    /// Its data is not a string.
+    NotText,
+    /// Its data is not base64, with the reason.
+    NotBase64(String),
+    /// It is beyond the [`ArtifactLimits`].
+    TooMany,
+}
+
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotText => f.write_str("its data is not a string"),
+            Self::NotBase64(reason) => f.write_str(reason),
+            Self::TooMany => f.write_str("the result has more binary content than can be saved"),
+        }
+    }
+}
+
+impl From<DecodeError> for BlockError {
+    fn from(error: DecodeError) -> Self {
+        Self::NotBase64(match error {
+            DecodeError::InvalidByte(at, byte) => {
+                format!("`{}` at position {at} is not base64", byte.escape_ascii())
+            }
+            DecodeError::InvalidLength(_) => "its base64 ends in the middle of a byte".to_owned(),
+            DecodeError::InvalidPadding => "its base64 has wrong padding".to_owned(),
+            _ => "its base64 has bits after the last byte".to_owned(),
+        })
+    }
+}
+
+impl std::error::Error for BlockError {}
+
+/// Returns the binary blocks of a result that can be files. [`unusable_blocks`] returns the others.
 ///
 /// ```
 /// use trunkline::content::{ArtifactLimits, ResultKind, artifacts, with_artifacts};
@@ -88,20 +139,56 @@ pub struct Artifact {
 /// );
 /// ```
 pub fn artifacts(kind: ResultKind, result: &Raw, limits: ArtifactLimits) -> Vec<Artifact> {
-    let mut found = Vec::new();
+    extract(kind, result, limits).0
+}
+
+/// Returns the binary blocks of a result that cannot be files, because their base64 is invalid or
+/// they are beyond the limits.
+pub fn unusable_blocks(
+    kind: ResultKind,
+    result: &Raw,
+    limits: ArtifactLimits,
+) -> Vec<UnusableBlock> {
+    extract(kind, result, limits).1
+}
+
+fn extract(
+    kind: ResultKind,
+    result: &Raw,
+    limits: ArtifactLimits,
+) -> (Vec<Artifact>, Vec<UnusableBlock>) {
+    let (mut found, mut unusable) = (Vec::new(), Vec::new());
     let mut room = limits.total_bytes;
-    for (index, block) in kind.blocks(result).iter().enumerate() {
-        let ContentBlock::Binary(binary) = ContentBlock::of(block) else { continue };
-        if found.len() >= limits.count || binary.size() > room {
-            continue;
+    for (block, raw) in kind.blocks(result).iter().enumerate() {
+        let ContentBlock::Binary(binary) = ContentBlock::of(raw) else { continue };
+        let bytes = match found.len() < limits.count {
+            true => decoded(&binary, room),
+            false => Err(BlockError::TooMany),
+        };
+        match bytes {
+            Ok(bytes) => {
+                room -= bytes.len();
+                let suggested_name = suggested_name(&binary, &bytes);
+                let media_type = binary.media_type;
+                found.push(Artifact { block, suggested_name, media_type, bytes });
+            }
+            Err(reason) => {
+                let BinaryContent { kind, media_type, .. } = binary;
+                unusable.push(UnusableBlock { block, kind, media_type, reason });
+            }
         }
-        let bytes = binary.data.as_str().and_then(|data| BASE64.decode(data.as_bytes()).ok());
-        let Some(bytes) = bytes.filter(|bytes| bytes.len() <= room) else { continue };
-        room -= bytes.len();
-        let suggested_name = suggested_name(&binary, &bytes);
-        found.push(Artifact { block: index, suggested_name, media_type: binary.media_type, bytes });
     }
-    found
+    (found, unusable)
+}
+
+/// The bytes of a block, at most `room`.
+fn decoded(binary: &BinaryContent, room: usize) -> Result<Vec<u8>, BlockError> {
+    let data = binary.data.as_str().ok_or(BlockError::NotText)?;
+    if binary.size() > room {
+        return Err(BlockError::TooMany);
+    }
+    let bytes = BASE64.decode(data.as_bytes())?;
+    if bytes.len() > room { Err(BlockError::TooMany) } else { Ok(bytes) }
 }
 
 /// Replaces written blocks of a result by links, each to the given URI. Other members of a block
@@ -206,6 +293,11 @@ mod tests {
         let found: Vec<_> =
             artifacts(ResultKind::ToolCall, &result, limits).iter().map(|it| it.block).collect();
         assert_eq!(found, [1, 3]);
+        let unusable = unusable_blocks(ResultKind::ToolCall, &result, limits);
+        let reasons: Vec<_> = unusable.iter().map(|it| (it.block, it.reason.to_string())).collect();
+        let too_many = "the result has more binary content than can be saved".to_owned();
+        let first = (0, "`!` at position 0 is not base64".to_owned());
+        assert_eq!(reasons, [first, (2, too_many)]);
         let limits = ArtifactLimits { count: 1, total_bytes: 100 };
         assert_eq!(artifacts(ResultKind::ToolCall, &result, limits).len(), 1);
     }
