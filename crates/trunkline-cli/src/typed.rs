@@ -9,7 +9,7 @@ mod schema;
 mod tree;
 
 pub(crate) use json_text::{object, reject_repeated_keys};
-pub(crate) use schema::ToolSchema;
+pub(crate) use schema::ArgumentSchema;
 pub(crate) use word::{ArgumentWord, parse_pair, parse_word};
 
 use anyhow::Result;
@@ -52,7 +52,7 @@ impl ArgumentWords {
     /// have is an error.
     pub(crate) fn for_tool(
         &self,
-        schema: &ToolSchema,
+        schema: &ArgumentSchema,
         checks_names: bool,
         read: ReadText<'_>,
     ) -> Result<Raw> {
@@ -80,7 +80,7 @@ impl ArgumentWords {
     }
 
     /// The argument that a value without a name is for: the only one that the tool needs.
-    fn only_argument(&self, schema: &ToolSchema, text: &str) -> Result<String> {
+    fn only_argument(&self, schema: &ArgumentSchema, text: &str) -> Result<String> {
         let named: Vec<&str> =
             self.words.iter().filter_map(|it| it.path.as_ref()?.first()).collect();
         let bare = self.words.iter().filter(|word| word.path.is_none()).count();
@@ -119,25 +119,51 @@ impl ArgumentWords {
 /// Arguments that are named in one message.
 const MAX_NAMED: usize = 12;
 
-fn unknown_argument(schema: &ToolSchema, name: &str) -> Failure {
-    let names = schema.names();
+impl ArgumentSchema {
+    /// Checks the names of arguments that are strings, as those of prompts. An unknown one is an error.
+    pub(crate) fn check_names<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<()> {
+        match names.into_iter().find(|name| !self.allows(name)) {
+            Some(name) => Err(unknown_argument(self, name).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no argument is missing.
+    pub(crate) fn check_required(&self, given: &Raw) -> Result<()> {
+        let missing: Vec<_> =
+            self.required().into_iter().filter(|name| given.get(name).is_none()).collect();
+        let names: Vec<_> = missing.iter().map(|it| format!("`{}`", escape_control(it))).collect();
+        let (names, verb) = match names.as_slice() {
+            [] => return Ok(()),
+            [one] => (one.clone(), "is"),
+            [others @ .., last] => (format!("{} and {last}", others.join(", ")), "are"),
+        };
+        let message = format!("the {} needs {names}, which {verb} missing", self.owner.as_str());
+        let failure = Failure::new(FailureKind::BadArguments, message);
+        Err(failure.with_hint("`--no-check` sends the others anyway").into())
+    }
+}
+
+fn unknown_argument(schema: &ArgumentSchema, name: &str) -> Failure {
+    let (names, owner) = (schema.names(), schema.owner.as_str());
     let shown = escape_control(name);
     let failure = |message: String| Failure::new(FailureKind::BadArguments, message);
     let hint = "`--no-check` sends it anyway";
     match closest_match(name, names.iter().copied()) {
         Some(near) => {
             let near = escape_control(near);
-            failure(format!("the tool has no argument `{shown}`; did you mean `{near}`?"))
+            failure(format!("the {owner} has no argument `{shown}`; did you mean `{near}`?"))
                 .with_hint(hint)
                 .suggesting(vec![near])
         }
         None if names.is_empty() => {
-            failure(format!("the tool has no arguments, and `{shown}` is one")).with_hint(hint)
+            failure(format!("the {owner} has no arguments, and `{shown}` is one")).with_hint(hint)
         }
         None => {
             let names: Vec<_> = names.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
             let names = names.join(", ");
-            failure(format!("the tool has no argument `{shown}`; it has {names}")).with_hint(hint)
+            failure(format!("the {owner} has no argument `{shown}`; it has {names}"))
+                .with_hint(hint)
         }
     }
 }

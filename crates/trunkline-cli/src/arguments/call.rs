@@ -356,6 +356,14 @@ pub(crate) struct PromptArguments {
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
 
+    /// Sends the arguments without comparing them with those that the prompt has
+    #[arg(long)]
+    pub(crate) no_check: bool,
+
+    /// Asks nothing, also on a terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
     #[command(flatten)]
     pub(crate) bounds: TimeoutArguments,
 
@@ -376,6 +384,10 @@ pub(crate) struct CompleteArguments {
     /// Another argument whose value is known; may be repeated
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
+
+    /// Sends the arguments without comparing them with those that the prompt or template has
+    #[arg(long)]
+    pub(crate) no_check: bool,
 
     #[command(flatten)]
     pub(crate) bounds: TimeoutArguments,

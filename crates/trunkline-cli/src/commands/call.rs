@@ -21,7 +21,7 @@ use crate::host::tool_name::TypedName;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::typed::{ArgumentWords, ToolSchema, object, parse_pair, parse_word};
+use crate::typed::{ArgumentSchema, ArgumentWords, object, parse_pair, parse_word};
 
 /// Largest file for an argument.
 const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
@@ -115,15 +115,15 @@ fn two_kinds() -> Failure {
     Failure::new(FailureKind::Usage, message.to_owned())
 }
 
-fn schema_of(view: &View, name: &str) -> ToolSchema {
+fn schema_of(view: &View, name: &str) -> ArgumentSchema {
     match view.catalog().get(ItemKind::Tool, name) {
-        Some(entry) => ToolSchema::of(entry.definition()),
-        None => ToolSchema::of(&Raw::empty_object()),
+        Some(entry) => ArgumentSchema::of(entry.definition()),
+        None => ArgumentSchema::of(&Raw::empty_object()),
     }
 }
 
 /// The error for texts that do not fit `format` or `pattern`. Everything else of the schema is validated with the call.
-fn check_texts(arguments: &CallArguments, schema: &ToolSchema, given: &Raw) -> Result<()> {
+fn check_texts(arguments: &CallArguments, schema: &ArgumentSchema, given: &Raw) -> Result<()> {
     let problems = schema.text_problems(&given.to_value());
     if arguments.no_check || problems.is_empty() {
         return Ok(());

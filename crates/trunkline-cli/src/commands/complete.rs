@@ -7,6 +7,7 @@ use trunkline::call::{CallOptions, Completion, CompletionRef};
 use trunkline::catalog::ItemKind;
 use trunkline::config::escape_control;
 use trunkline::message::Raw;
+use trunkline::view::View;
 
 use crate::arguments::CompleteArguments;
 use crate::environment::ProcessEnv;
@@ -18,6 +19,7 @@ use crate::host::run_call::{CallRunner, pairs};
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
+use crate::typed::ArgumentSchema;
 
 pub(crate) fn run(
     arguments: &CompleteArguments,
@@ -38,7 +40,14 @@ pub(crate) fn run(
         } else {
             (search.named(ItemKind::Prompt, terminal).await?, CompletionRef::Prompt(name))
         };
-        let ResolvedName { caller, server, .. } = found;
+        let ResolvedName { caller, view, server } = found;
+        if !arguments.no_check
+            && let Some(schema) = schema_of(&view, of)
+        {
+            let names = known.map(Raw::members).unwrap_or_default();
+            let names = names.iter().map(|(name, _)| name.as_str());
+            schema.check_names(std::iter::once(argument).chain(names))?;
+        }
         let shown = CallRunner {
             settings,
             environment,
@@ -57,4 +66,19 @@ pub(crate) fn run(
             })
             .await
     })
+}
+
+/// The arguments of a prompt or a template, if it is listed.
+fn schema_of(view: &View, of: CompletionRef<'_>) -> Option<ArgumentSchema> {
+    match of {
+        CompletionRef::Prompt(name) => {
+            let entry = view.catalog().get(ItemKind::Prompt, name)?;
+            Some(ArgumentSchema::of_prompt(entry.definition()))
+        }
+        CompletionRef::Template(address) => {
+            let entry = view.route_resource(address).ok()?.entry;
+            let is_template = entry.kind() == ItemKind::ResourceTemplate;
+            is_template.then(|| ArgumentSchema::of_template(entry.name()))
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::host::host_builder::with_cache;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
-use crate::typed::ToolSchema;
+use crate::typed::ArgumentSchema;
 
 pub(crate) fn run(
     arguments: &CompleteLineArguments,
@@ -271,7 +271,7 @@ impl KnownItems {
                 arguments.iter().filter_map(|it| Some(it.get("name")?.as_str()?.into_owned()));
             return names.map(|name| format!("{name}=")).collect();
         }
-        let schema = ToolSchema::of(entry.definition());
+        let schema = ArgumentSchema::of(entry.definition());
         if let Some((name, _)) = current.split_once('=') {
             let values = schema.argument(name).map(values).unwrap_or_default();
             return values.into_iter().map(|value| format!("{name}={value}")).collect();

@@ -13,12 +13,14 @@ use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::elicitation::UserInput;
+use crate::host::missing_arguments;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::{CallRunner, pairs};
 use crate::host::tool_name::TypedName;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
+use crate::typed::ArgumentSchema;
 
 pub(crate) fn run(
     arguments: &PromptArguments,
@@ -38,7 +40,13 @@ pub(crate) fn run(
         let given = pairs_of(rest)?;
         let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let ResolvedName { caller, server, .. } = search.named(ItemKind::Prompt, terminal).await?;
+        let ResolvedName { caller, view, server } =
+            search.named(ItemKind::Prompt, terminal).await?;
+        let entry = view.catalog().get(ItemKind::Prompt, name).filter(|_| !arguments.no_check);
+        let given = match entry.map(|entry| ArgumentSchema::of_prompt(entry.definition())) {
+            Some(schema) => checked(given, &schema, arguments.yes, terminal).await?,
+            None => given,
+        };
         let shown = CallRunner {
             settings,
             environment,
@@ -56,4 +64,20 @@ pub(crate) fn run(
             })
             .await
     })
+}
+
+/// The arguments, if the prompt has all of them. Those that are missing are asked for on a terminal.
+async fn checked(
+    given: Raw,
+    schema: &ArgumentSchema,
+    asks_nothing: bool,
+    terminal: &Terminal,
+) -> Result<Raw> {
+    schema.check_names(given.members().iter().map(|(name, _)| name.as_str()))?;
+    let given = match asks_nothing {
+        true => given,
+        false => missing_arguments::ask(given, schema, terminal).await?,
+    };
+    schema.check_required(&given)?;
+    Ok(given)
 }

@@ -11,7 +11,7 @@ use trunkline::protocol::code;
 use url::Url;
 
 use crate::output::terminal::Terminal;
-use crate::typed::ToolSchema;
+use crate::typed::ArgumentSchema;
 
 /// Fields that one request may ask for.
 const MAX_FIELDS: usize = 50;
@@ -108,7 +108,7 @@ async fn ask(
     }
     let schema =
         fields.map_or_else(Raw::empty_object, |it| Raw::empty_object().with("inputSchema", it));
-    let schema = ToolSchema::of(&schema);
+    let schema = ArgumentSchema::of(&schema);
     let mut content = Map::new();
     for name in schema.names().into_iter().take(MAX_FIELDS) {
         match field(name, &schema, terminal).await? {
@@ -135,7 +135,7 @@ fn choices(schema: &Value) -> Vec<Value> {
 /// Asks for one field; `None` if the user leaves it out.
 async fn field(
     name: &str,
-    schema: &ToolSchema,
+    schema: &ArgumentSchema,
     terminal: &Terminal,
 ) -> std::io::Result<Option<Value>> {
     let argument = schema.argument(name).unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! Asks on a terminal for the arguments that a tool needs and that were not given.
+//! Asks on a terminal for the arguments that a tool or prompt needs and that were not given.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use trunkline::config::escape_control;
 use trunkline::message::Raw;
 
 use crate::output::terminal::Terminal;
-use crate::typed::ToolSchema;
+use crate::typed::ArgumentSchema;
 
 /// Characters of a description beside a question.
 const MAX_DESCRIPTION: usize = 120;
 
 /// Adds the missing arguments, if the user can be asked. Elsewhere the validation of the arguments names them.
-pub(crate) async fn ask(given: Raw, schema: &ToolSchema, terminal: &Terminal) -> Result<Raw> {
+pub(crate) async fn ask(given: Raw, schema: &ArgumentSchema, terminal: &Terminal) -> Result<Raw> {
     let mut given = given;
     if !terminal.can_ask() {
         return Ok(given);
@@ -28,7 +28,7 @@ pub(crate) async fn ask(given: Raw, schema: &ToolSchema, terminal: &Terminal) ->
 }
 
 /// The question for an argument: `text (string): The text to shout`.
-fn question(name: &str, schema: &ToolSchema) -> String {
+fn question(name: &str, schema: &ArgumentSchema) -> String {
     let types = schema.type_names(name);
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(" or ")) };
     let description =

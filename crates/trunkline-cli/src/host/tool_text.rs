@@ -13,7 +13,7 @@ use trunkline::meta::{parameter_list, parameter_type};
 use crate::arguments::quoted;
 use crate::output::report;
 use crate::output::text_layout::{Emphasis, TextLayout};
-use crate::typed::ToolSchema;
+use crate::typed::ArgumentSchema;
 
 /// Arguments that are described; a schema can have thousands.
 const MAX_ARGUMENTS: usize = 100;
@@ -66,7 +66,7 @@ pub(crate) fn render(entry: &Entry, layout: TextLayout, (options, server): (&str
     text += &arguments(definition.get("inputSchema").as_ref(), layout);
     text += &annotations(definition, layout);
     text += &output(definition, layout);
-    let example = example(&ToolSchema::of(definition));
+    let example = example(&ArgumentSchema::of(definition));
     text += &section("Example", layout);
     let call = format!("trunkline call{options} {}{example}{server}", quoted(entry.exposed()));
     let _ = writeln!(text, "  {}", escape_control(&call));
@@ -229,7 +229,7 @@ fn output(definition: &Raw, layout: TextLayout) -> String {
 }
 
 /// Arguments of an example: the required ones, each after a space.
-fn example(schema: &ToolSchema) -> String {
+fn example(schema: &ArgumentSchema) -> String {
     let mut words = String::new();
     for name in schema.required() {
         let argument = schema.argument(name).unwrap_or(&Value::Null);

@@ -1,8 +1,10 @@
-//! The input schema of a tool: its arguments, and the types that a value may have.
+//! The arguments of a tool, a prompt or a resource template, and the types that a value may have.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use trunkline::catalog::ItemKind;
 use trunkline::config::escape_control;
 use trunkline::content::json_type;
 use trunkline::message::Raw;
@@ -18,25 +20,67 @@ const MAX_DEPTH: usize = 32;
 const MAX_TEXTS: usize = 500;
 const MAX_PROBLEMS: usize = 5;
 
-/// The input schema of a tool.
-pub(crate) struct ToolSchema {
+/// The arguments of an item: the input schema of a tool, or one for the strings of a prompt or a template.
+pub(crate) struct ArgumentSchema {
+    /// The kind of the item, for messages.
+    pub(super) owner: ItemKind,
     root: Value,
     /// The names of its arguments, in the order of the schema.
     names: Vec<String>,
 }
 
+/// Characters at the beginning of an expression in a URI template that are not part of a name (RFC 6570).
+const TEMPLATE_OPERATORS: &str = "+#./;?&=,!@|";
+
 /// The types that a schema allows; empty if it does not say.
 pub(super) struct ValueTypes(BTreeSet<String>, Vec<Value>);
 
-impl ToolSchema {
+impl ArgumentSchema {
     /// The input schema of a definition as in `tools/list`.
     pub(crate) fn of(definition: &Raw) -> Self {
         let Some(schema) = definition.get("inputSchema") else {
-            return Self { root: Value::Null, names: Vec::new() };
+            return Self { owner: ItemKind::Tool, root: Value::Null, names: Vec::new() };
         };
         let members = schema.get("properties").map(|it| it.members()).unwrap_or_default();
         let names = members.into_iter().map(|(name, _)| name).collect();
-        Self { root: schema.to_value(), names }
+        Self { owner: ItemKind::Tool, root: schema.to_value(), names }
+    }
+
+    /// The arguments of a definition as in `prompts/list`, which are strings.
+    pub(crate) fn of_prompt(definition: &Raw) -> Self {
+        let items = definition.get("arguments").map(|it| it.items()).unwrap_or_default();
+        let (mut properties, mut required, mut names) = (Map::new(), Vec::new(), Vec::new());
+        for argument in items {
+            let [name, description, is_required] =
+                argument.get_all(["name", "description", "required"]);
+            let text = |raw: &Option<Raw>| raw.as_ref().and_then(Raw::as_str).map(Cow::into_owned);
+            let Some(name) = text(&name) else { continue };
+            properties.insert(
+                name.clone(),
+                json!({ "type": "string", "description": text(&description) }),
+            );
+            if is_required.and_then(|it| it.as_bool()) == Some(true) {
+                required.push(name.clone());
+            }
+            names.push(name);
+        }
+        let root = json!({ "properties": properties, "required": required, "additionalProperties": false });
+        Self { owner: ItemKind::Prompt, root, names }
+    }
+
+    /// The variables of a URI template, such as `x://{+path}{?sort,order*}`.
+    pub(crate) fn of_template(template: &str) -> Self {
+        let expressions = template.split('{').skip(1).filter_map(|part| part.split('}').next());
+        let variables = expressions.flat_map(|expression| {
+            let list = expression.strip_prefix(|it| TEMPLATE_OPERATORS.contains(it));
+            list.unwrap_or(expression).split(',')
+        });
+        let names = variables.filter_map(|variable| variable.split([':', '*']).next());
+        let names: Vec<_> = names.filter(|it| !it.is_empty()).map(str::to_owned).collect();
+        let property = |name: &String| (name.clone(), json!({ "type": "string" }));
+        let properties: Map<_, _> = names.iter().map(property).collect();
+        let root = json!({ "properties": properties, "additionalProperties": false });
+        Self { owner: ItemKind::ResourceTemplate, root, names }
     }
 
     /// The names of all arguments, required ones first.
@@ -68,7 +112,7 @@ impl ToolSchema {
         self.types(&[name.to_owned()], false).typed(text)
     }
 
-    /// Whether the tool may have this argument. One that is not described is allowed if the schema says so, or
+    /// Whether the item may have this argument. One that is not described is allowed if the schema says so, or
     /// describes none.
     pub(super) fn allows(&self, name: &str) -> bool {
         let is_open = match self.root.get("additionalProperties") {
@@ -163,7 +207,7 @@ impl ToolSchema {
 
 /// The check of the texts in a value.
 struct TextCheck<'s> {
-    schema: &'s ToolSchema,
+    schema: &'s ArgumentSchema,
     /// The keys and indices of the value.
     path: Vec<String>,
     /// The number of texts so far.

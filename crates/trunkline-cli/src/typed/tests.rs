@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn schema(input: &serde_json::Value) -> ToolSchema {
-    ToolSchema::of(&Raw::from_value(&json!({ "inputSchema": input })))
+fn schema(input: &serde_json::Value) -> ArgumentSchema {
+    ArgumentSchema::of(&Raw::from_value(&json!({ "inputSchema": input })))
 }
 
 fn typed(input: &serde_json::Value, words: &[&str]) -> Result<String, String> {
@@ -123,7 +123,7 @@ fn texts_of_recursive_schemas_are_checked_once() {
         "allOf": vec![own(); 50],
         "properties": { "a": own(), "id": { "type": "string", "pattern": "^x$" } },
     } });
-    let schema = ToolSchema::of(&Raw::from_value(&schema));
+    let schema = ArgumentSchema::of(&Raw::from_value(&schema));
     let value =
         (0..20).fold(serde_json::json!({ "id": "y" }), |it, _| serde_json::json!({ "a": it }));
     let problems = schema.text_problems(&value);

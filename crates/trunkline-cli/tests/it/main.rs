@@ -27,6 +27,7 @@ mod server_lists;
 mod explain_command;
 mod call_command;
 mod binary_content;
+mod prompt_command;
 mod exposed_names;
 mod reference_servers;
 #[cfg(target_os = "linux")]

@@ -214,7 +214,9 @@ fn prompts_are_listed_and_filled_in() {
     assert_eq!(wrong.code, 4, "{wrong}");
     assert!(wrong.messages.contains("did you mean `everything_args-prompt`"), "{wrong}");
     let missing = run(&folder, &["prompt", "everything_args-prompt"]);
-    assert_eq!(missing.code, 7, "{missing}");
+    assert_eq!(missing.code, 6, "{missing}");
+    let unchecked = run(&folder, &["prompt", "everything_args-prompt", "--no-check"]);
+    assert_eq!(unchecked.code, 7, "{unchecked}");
 }
 
 /// Asserts that the raw result of a call is byte for byte the server's.
