@@ -385,6 +385,10 @@ pub(crate) struct CompleteArguments {
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
 
+    /// Completes for a prompt or template of this server, by the server's own name for it
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
     /// Sends the arguments without comparing them with those that the prompt or template has
     #[arg(long)]
     pub(crate) no_check: bool,
@@ -409,6 +413,10 @@ pub(crate) struct ExplainArguments {
     /// Starts the server, also if its tools are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
+
+    /// Limits the time of the start and the lists, as in 500ms, 30s, 5m or 1h [default: the configured `timeouts`]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,

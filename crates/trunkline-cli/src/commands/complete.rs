@@ -16,6 +16,7 @@ use crate::host::command_host::{ProblemDetail, with_host};
 use crate::host::elicitation::UserInput;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
 use crate::host::run_call::{CallRunner, pairs};
+use crate::host::tool_name::TypedName;
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -33,20 +34,32 @@ pub(crate) fn run(
     let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        let name = arguments.name.as_str();
-        let search = NameSearch { hosted, who: &who, name, server: None, time };
-        let (found, of) = if name.contains("://") {
-            (search.address(terminal).await?, CompletionRef::Template(name))
-        } else {
-            (search.named(ItemKind::Prompt, terminal).await?, CompletionRef::Prompt(name))
+        let is_address = arguments.name.contains("://");
+        let name = match is_address {
+            true => arguments.name.clone(),
+            false => {
+                let (words, server) =
+                    (std::slice::from_ref(&arguments.name), arguments.server.as_deref());
+                let (typed, _) = TypedName::split(ItemKind::Prompt, words, server, hosted);
+                typed.within(time).exposed(hosted, &who, terminal).await?
+            }
+        };
+        let server = arguments.server.as_deref().filter(|_| is_address);
+        let server = server.map(|name| hosted.find(name)).transpose()?;
+        let search = NameSearch { hosted, who: &who, name: &name, server, time };
+        let found = match is_address {
+            true => search.address(terminal).await?,
+            false => search.named(ItemKind::Prompt, terminal).await?,
         };
         let ResolvedName { caller, view, server } = found;
-        if !arguments.no_check
-            && let Some(schema) = schema_of(&view, of)
-        {
-            let names = known.map(Raw::members).unwrap_or_default();
-            let names = names.iter().map(|(name, _)| name.as_str());
-            schema.check_names(std::iter::once(argument).chain(names))?;
+        let address = search.address_in(&view);
+        let of = match is_address {
+            true => CompletionRef::Template(&address),
+            false => CompletionRef::Prompt(&name),
+        };
+        let completion = Completion { of, argument, value, known };
+        if !arguments.no_check {
+            check(&completion, &view)?;
         }
         let shown = CallRunner {
             settings,
@@ -61,11 +74,18 @@ pub(crate) fn run(
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {
-                let completion = Completion { of, argument, value, known };
                 caller.complete(&completion, options).await
             })
             .await
     })
+}
+
+/// Checks that the prompt or template has the arguments.
+fn check(completion: &Completion<'_>, view: &View) -> Result<()> {
+    let Some(schema) = schema_of(view, completion.of) else { return Ok(()) };
+    let known = completion.known.map(Raw::members).unwrap_or_default();
+    let known = known.iter().map(|(name, _)| name.as_str());
+    schema.check_names(std::iter::once(completion.argument).chain(known))
 }
 
 /// The arguments of a prompt or a template, if it is listed.

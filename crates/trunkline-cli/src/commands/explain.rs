@@ -39,12 +39,12 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    let time = TimeLimit::new(arguments.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         // Reports an unknown agent before anything is started.
         hosted.view_with_warnings(&who, terminal)?;
         let server = arguments.server.as_deref().map(|name| hosted.find(name)).transpose()?;
-        let time = TimeLimit::new(None);
         let search = NameSearch { hosted, who: &who, name: &arguments.name, server, time };
         let kinds = kinds(search.name);
         let view = hosted.view(&who)?;
@@ -53,7 +53,7 @@ pub(crate) fn run(
             false => remembered(&search, kinds, &view),
         };
         let failures = match known.is_empty() {
-            true => hosted.refresh(&asked(&search), kinds, terminal).await,
+            true => time.refresh(&asked(&search), kinds, hosted, terminal).await?,
             false => Vec::new(),
         };
         if settings.verbosity > Verbosity::Quiet && settings.format == Format::Text {

@@ -74,6 +74,7 @@ fn a_timeout_holds_for_the_start_too() {
         &["read", "x://y"],
         &["prompt", "s_p"],
         &["complete", "s_p", "a"],
+        &["explain", "s_p"],
     ] {
         let begun = Instant::now();
         let arguments = [command, &["--config", "mcp.json", "--timeout", "1s"]].concat();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::canned_server::with_canned_server;
+use crate::support::canned_server::{canned_server, with_canned_server};
 use crate::support::program::Folder;
 #[cfg(target_os = "linux")]
 use crate::support::pseudo_terminal::on_terminal;
@@ -98,4 +98,22 @@ fn the_argument_to_complete_has_to_exist() {
         assert_eq!((run.code, run.output.as_str()), (6, ""), "{run}");
         assert!(run.messages.contains(message), "{message}: {run}");
     }
+}
+
+/// As for `call` and `read`: only this server is started, and its own names work.
+#[test]
+fn complete_takes_a_server() {
+    let leaves_a_file = json!({ "command": "/bin/sh", "args": ["-c", "echo > started"] });
+    let servers = json!({ "s": canned_server(&results()), "other": leaves_a_file });
+    let config = json!({ "mcpServers": servers });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    for name in ["summarise", "x://{+folder}/{name:3}{?sort,order*}"] {
+        let argument = if name == "summarise" { "page" } else { "folder" };
+        let run = folder.run(&["complete", "--server", "s", name, argument]);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.output.contains(&format!(r#"{{"name": "{argument}""#)), "{run}");
+    }
+    assert!(!folder.project().join("started").exists());
+    let run = folder.run(&["complete", "--server", "r", "summarise", "page"]);
+    assert_eq!(run.code, 4, "{run}");
 }
