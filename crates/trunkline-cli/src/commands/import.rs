@@ -57,7 +57,10 @@ pub(crate) fn run(
         terminal.tell(&(notes(&plan) + &parts));
         terminal.tell(&elsewhere(others, arguments.target.project));
     }
-    let is_wanted = count > 0 && !arguments.dry_run && wants(arguments, count, &target, terminal)?;
+    let is_chosen = arguments.all || !arguments.hosts.is_empty();
+    let is_unasked = count > 0 && !arguments.dry_run && !is_chosen && !terminal.can_ask();
+    let is_possible = count > 0 && !arguments.dry_run && !is_unasked;
+    let is_wanted = is_possible && (is_chosen || wants(count, &target, terminal)?);
     let should_move = arguments.move_secrets || is_wanted && offers_to_move(&plan, terminal)?;
     let moved = match should_move && is_wanted {
         true => move_secrets(&mut plan, settings, environment)?,
@@ -80,12 +83,15 @@ pub(crate) fn run(
     if settings.format != Format::Text {
         let json = written.to_json(&plan, &failures);
         terminal.print(&report::document(&json, settings.format))?;
-        return Ok(outcome);
-    }
-    if arguments.dry_run && count > 0 {
+    } else if arguments.dry_run && count > 0 {
         terminal.print(&change.diff())?;
     }
-    terminal.tell(&written.as_text(count, arguments));
+    if is_unasked {
+        return Err(cannot_ask(count, arguments, settings).into());
+    }
+    if settings.format == Format::Text {
+        terminal.tell(&written.as_text(count, arguments));
+    }
     Ok(outcome)
 }
 
@@ -175,18 +181,21 @@ pub(super) fn find_host(id: &str) -> Result<&'static AiHost, Failure> {
     })
 }
 
-fn wants(
-    arguments: &ImportArguments,
-    count: usize,
-    target: &TargetFile,
-    terminal: &Terminal,
-) -> Result<bool> {
-    if arguments.all || !arguments.hosts.is_empty() {
-        return Ok(true);
-    }
+/// The error if nothing says which servers to import, and the user cannot be asked.
+fn cannot_ask(count: usize, arguments: &ImportArguments, settings: &Settings) -> Failure {
+    let project = if arguments.target.project { " --project" } else { "" };
+    let command = format!("trunkline import{}{project}", settings.written_config());
+    let servers = report::plural(count, "server");
+    let message = "nothing was written: without a terminal, nothing can be asked";
+    Failure::new(FailureKind::Usage, message).with_hint(format!(
+        "`{command} --all` writes all {servers}, `{command} HOST…` those of some hosts"
+    ))
+}
+
+fn wants(count: usize, target: &TargetFile, terminal: &Terminal) -> Result<bool> {
     let path = escape_control(&target.path().to_string_lossy());
     let question = format!("Write {} to {path}?", report::plural(count, "server"));
-    Ok(terminal.can_ask() && terminal.ask(&question)?)
+    Ok(terminal.ask(&question)?)
 }
 
 /// Whether the user wants credentials in the store for secrets instead of the file.

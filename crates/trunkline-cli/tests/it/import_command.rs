@@ -84,7 +84,7 @@ fn servers_of_ten_hosts_are_found_and_imported() {
     let run = folder.run(&["tools"]);
     assert!(run.messages.contains("can be imported: `trunkline import`"), "{run}");
     let run = folder.run(&["import"]);
-    assert!(run.code == 0 && run.messages.contains("nothing was written"), "{run}");
+    assert!(run.code == 2 && run.messages.contains("nothing was written"), "{run}");
     assert!(!own_file(&folder).exists());
     let run = folder.run(&["import", "--all"]);
     assert_eq!(run.code, 0, "{run}");
@@ -441,4 +441,22 @@ fn changes_at_the_same_time_are_not_lost() {
     let servers = own_servers(&folder);
     assert!(!added.is_empty());
     assert!(added.iter().all(|name| servers.get(name.as_str()).is_some()), "{added:?} {servers}");
+}
+
+/// Seen: nothing was written, and the exit code was 0.
+#[test]
+fn an_import_that_cannot_ask_says_how_to_choose() {
+    let folder = machine();
+    for format in ["text", "json"] {
+        let mut command = folder.command(&["import", "--format", format]);
+        let run = folder.finish(command.stdin(std::process::Stdio::null()));
+        assert_eq!(run.code, 2, "{run}");
+        let message = "error: nothing was written: without a terminal, nothing can be asked\n";
+        assert!(run.messages.contains(message), "{run}");
+        let hint = "`trunkline import --all` writes all 11 servers, `trunkline import HOST…` those of some hosts\n";
+        assert!(run.messages.contains(hint), "{run}");
+        assert!(format == "text" || run.json()["written"] == false, "{run}");
+    }
+    assert!(!own_file(&folder).exists());
+    assert_eq!(folder.run(&["import", "--dry-run"]).code, 0);
 }
