@@ -4,12 +4,14 @@ mod host_text;
 mod literals;
 mod references;
 mod found;
+mod selection;
 mod plan;
 mod change;
 mod target;
 
 pub(crate) use change::{FileChange, file_failure};
-pub(crate) use found::{FoundServer, FoundServers, import_offer, is_trunkline, user_environment};
+pub(crate) use found::{FoundServers, is_trunkline, user_environment};
 pub(crate) use host_text::parse_host_text;
-pub(crate) use plan::{ImportPlan, PlannedServer};
+pub(crate) use plan::{ImportPlan, PlannedServer, import_offer};
+pub(crate) use selection::SelectedServers;
 pub(crate) use target::{TargetChoice, TargetFile};

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trunkline::config::{self, Secret, closest_match, escape_control, is_valid_secret_name};
+use trunkline::config::{Secret, closest_match, escape_control, is_valid_secret_name};
 use trunkline::secrets::SecretKey;
-use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HOSTS};
+use trunkline_hosts::hosts::{self, AiHost, HOSTS};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::arguments::{Format, ImportArguments};
 use crate::config::secrets::chosen_store;
 use crate::environment::ProcessEnv;
 use crate::host_files::{
-    FoundServer, FoundServers, ImportPlan, PlannedServer, TargetChoice, TargetFile,
+    FoundServers, ImportPlan, PlannedServer, SelectedServers, TargetChoice, TargetFile,
 };
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
@@ -41,26 +41,22 @@ pub(crate) fn run(
     let only: Vec<_> =
         arguments.hosts.iter().map(|id| find_host(id)).collect::<Result<_, Failure>>()?;
     let found = FoundServers::read(environment, &only);
-    let choice = match arguments.target.project {
-        true => TargetChoice::Project,
-        false => TargetChoice::User,
-    };
-    let mut target = TargetFile::read(choice, settings, environment)?;
+    let mut target = TargetFile::read(target_choice(arguments), settings, environment)?;
     let parts: String = found.notes.iter().map(|note| format!("note: {note}\n")).collect();
-    let SelectedServers { meant, others, failures } = select(found, arguments.target.project);
+    let SelectedServers { meant, others, failures } =
+        SelectedServers::of(found, arguments.target.project);
     let mut plan = ImportPlan::new(meant, &target.loaded.config);
-    let warnings: Vec<_> = failures.iter().map(|it| format!("warning: {it}\n")).collect();
     let count = plan.added().count();
     if settings.format == Format::Text {
         terminal.print(&table(&plan, terminal.layout()))?;
-        terminal.say(&warnings.concat());
-        terminal.tell(&(notes(&plan) + &parts));
-        terminal.tell(&elsewhere(others, arguments.target.project));
+        failures.iter().for_each(|it| terminal.say(&format!("warning: {it}\n")));
+        terminal.tell(&(notes(&plan, arguments.move_secrets) + &parts));
+        terminal.tell(&(elsewhere(others, arguments.target.project) + &summary(&plan)));
     }
     let is_chosen = arguments.all || !arguments.hosts.is_empty();
-    let is_unasked = count > 0 && !arguments.dry_run && !is_chosen && !terminal.can_ask();
-    let is_possible = count > 0 && !arguments.dry_run && !is_unasked;
-    let is_wanted = is_possible && (is_chosen || wants(count, &target, terminal)?);
+    let is_possible = count > 0 && !arguments.dry_run;
+    let is_unasked = is_possible && !is_chosen && !terminal.can_ask();
+    let is_wanted = is_possible && !is_unasked && (is_chosen || wants(count, &target, terminal)?);
     let should_move = arguments.move_secrets || is_wanted && offers_to_move(&plan, terminal)?;
     let moved = match should_move && is_wanted {
         true => move_secrets(&mut plan, settings, environment)?,
@@ -95,35 +91,11 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// The servers that were found, by what can be done with them.
-struct SelectedServers {
-    meant: Vec<FoundServer>,
-    /// The number of servers of the other level.
-    others: usize,
-    failures: Vec<String>,
-}
-
-/// Selects the servers of the user, or of the directory. Those of a directory are not for all others, and may have
-/// been written by anyone.
-fn select(found: FoundServers, is_project: bool) -> SelectedServers {
-    let is_meant = |level| (level != ConfigLevel::User) == is_project;
-    let (meant, others): (Vec<_>, Vec<_>) =
-        found.servers.into_iter().partition(|server| is_meant(server.level));
-    let (meant, unusable): (Vec<_>, Vec<_>) =
-        meant.into_iter().partition(|it| problem(it).is_none());
-    let unusable = unusable.iter().filter_map(problem);
-    let failures = found.failures.into_iter().chain(unusable).collect();
-    SelectedServers { meant, others: others.len(), failures }
-}
-
-/// Why an entry could not be used in our file, if so.
-fn problem(server: &FoundServer) -> Option<String> {
-    let config = json!({ "mcpServers": { server.name.as_str(): server.entry } });
-    let checked = config::parse("the entry", config.to_string());
-    let error = checked.diagnostics.iter().find(|it| it.is_error(false))?;
-    let (file, name) =
-        (escape_control(&server.file.to_string_lossy()), escape_control(&server.name));
-    Some(format!("{file}: `{name}` cannot be imported: {}", escape_control(&error.message)))
+fn target_choice(arguments: &ImportArguments) -> TargetChoice {
+    match arguments.target.project {
+        true => TargetChoice::Project,
+        false => TargetChoice::User,
+    }
 }
 
 /// The result of an import.
@@ -253,7 +225,10 @@ fn move_secrets(
             if let Some(place) = place {
                 *place = Value::from(format!("${{secret:{secret}}}"));
             }
-            moved.push(MovedSecret { name: secret, value: literal.value.clone() });
+            // Servers may share a credential.
+            if moved.iter().all(|it| it.name != secret) {
+                moved.push(MovedSecret { name: secret, value: literal.value.clone() });
+            }
         }
     }
     Ok(moved)
@@ -313,8 +288,12 @@ fn shortened(text: &str, room: usize) -> String {
 }
 
 /// Everything of the imported servers that is not carried over, or is written in a file although it is secret.
-fn notes(plan: &ImportPlan) -> String {
+fn notes(plan: &ImportPlan, moves_secrets: bool) -> String {
     let mut text = String::new();
+    let advice = match moves_secrets {
+        true => ", and moves to the store for secrets",
+        false => "; `--move-secrets` moves it to the store for secrets",
+    };
     for (name, server) in plan.added() {
         let name = escape_control(name);
         for note in &server.notes {
@@ -323,12 +302,23 @@ fn notes(plan: &ImportPlan) -> String {
         for literal in &server.literals {
             let _ = writeln!(
                 text,
-                "note: {name}: {} is a credential in plain text; `--move-secrets` moves it to the store for secrets",
+                "note: {name}: {} is a credential in plain text{advice}",
                 escape_control(&literal.name)
             );
         }
     }
     text
+}
+
+/// How many servers were found, and how many of them are written.
+fn summary(plan: &ImportPlan) -> String {
+    let (found, added) = (plan.servers.len(), plan.added().count());
+    let servers = report::plural(found, "server");
+    match found - added {
+        _ if found == 0 => String::new(),
+        0 => format!("{servers} found: {added} to write\n"),
+        same => format!("{servers} found: {added} to write, {same} the same as another\n"),
+    }
 }
 
 /// A line on servers of the other level.

@@ -16,7 +16,6 @@ use super::host_text::parse_host_text;
 use super::literals::{self, LiteralCredential};
 use super::references;
 use crate::environment::ProcessEnv;
-use crate::output::report::plural;
 
 /// The program of an entry that is Trunkline itself.
 const PROGRAM: &str = "trunkline";
@@ -218,20 +217,5 @@ fn replace_inputs(value: &mut Value, names: &mut Vec<String>) {
         Value::Array(items) => items.iter_mut().for_each(|item| replace_inputs(item, names)),
         Value::Object(members) => members.values_mut().for_each(|it| replace_inputs(it, names)),
         _ => {}
-    }
-}
-
-/// A line on the servers of other hosts that could be imported; empty if there are none.
-pub(crate) fn import_offer(environment: &ProcessEnv) -> String {
-    let found = FoundServers::read(environment, &[]);
-    let mut hosts: Vec<&str> = found.servers.iter().map(|server| server.host.name()).collect();
-    hosts.dedup();
-    let servers = plural(found.servers.len(), "server");
-    match hosts.is_empty() {
-        true => String::new(),
-        false => format!(
-            "{servers} of {} on this machine can be imported: `trunkline import` shows them and asks.\n",
-            hosts.join(", ")
-        ),
     }
 }

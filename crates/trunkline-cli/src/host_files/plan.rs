@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use trunkline::config::Config;
 
-use super::found::FoundServer;
+use super::found::{FoundServer, FoundServers};
+use super::selection::SelectedServers;
+use crate::environment::ProcessEnv;
+use crate::output::report::plural;
 
 /// A found server, and what the import does with it.
 #[derive(Clone, Debug)]
@@ -130,4 +133,21 @@ fn free_name(found: &FoundServer, taken: &BTreeMap<String, (Value, String)>) -> 
     let numbered = (2..).map(|number| format!("{with_host}-{number}"));
     let mut names = [found.name.clone(), with_host.clone()].into_iter().chain(numbered);
     names.find(|name| !taken.contains_key(name)).unwrap_or(with_host)
+}
+
+/// A line on the servers of other hosts that could be imported; empty if there are none.
+pub(crate) fn import_offer(environment: &ProcessEnv) -> String {
+    let found = FoundServers::read(environment, &[]);
+    let found = SelectedServers::of(found, false);
+    let plan = ImportPlan::new(found.meant, &Config::default());
+    let mut hosts: Vec<&str> = plan.added().map(|(_, server)| server.host.name()).collect();
+    let servers = plural(hosts.len(), "server");
+    hosts.dedup();
+    match hosts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "{servers} of {} on this machine can be imported: `trunkline import` shows them and asks.\n",
+            hosts.join(", ")
+        ),
+    }
 }

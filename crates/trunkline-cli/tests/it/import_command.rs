@@ -460,3 +460,40 @@ fn an_import_that_cannot_ask_says_how_to_choose() {
     assert!(!own_file(&folder).exists());
     assert_eq!(folder.run(&["import", "--dry-run"]).code, 0);
 }
+
+/// Seen: three numbers of servers in one run, and the option that was given as advice.
+#[test]
+fn the_numbers_of_an_import_agree() {
+    let folder = machine();
+    write(
+        &folder.project().join(".cursor/mcp.json"),
+        r#"{ "mcpServers": { "here": { "command": "h" } } }"#,
+    );
+    write(
+        &home(&folder).join(".kiro/settings/mcp.json"),
+        r#"{ "mcpServers": { "bad": { "args": ["x"] } } }"#,
+    );
+    let config = json!({ "secrets": { "store": "file" } });
+    let offer = folder.run(&["tools"]);
+    assert!(offer.messages.contains("11 servers of "), "{offer}");
+    write(&own_file(&folder), &config.to_string());
+    let mut command = folder.command(&["import", "--all", "--move-secrets"]);
+    let run = folder.finish(command.env("TRUNKLINE_PASSPHRASE", "a passphrase for this test"));
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!run.messages.contains("--move-secrets"), "{run}");
+    for message in [
+        "note: github: GITHUB_TOKEN is a credential in plain text, and moves to the store for secrets\n",
+        "12 servers found: 11 to write, 1 the same as another\n",
+        "11 servers written to [folder]/home/.config/trunkline/mcp.json",
+        "1 credential moved to the store for secrets",
+        "1 server of this directory: `trunkline import --project`",
+    ] {
+        assert!(run.messages.contains(message), "{message}: {run}");
+    }
+    assert_eq!(own_servers(&folder).as_object().unwrap().len(), 11);
+    let run = folder.run(&["import", "--all"]);
+    assert!(
+        run.messages.contains("12 servers found: 0 to write, 12 the same as another\n"),
+        "{run}"
+    );
+}
