@@ -10,18 +10,16 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use trunkline::config::escape_control;
 
-use super::restart::NOT_RUNNING;
+use super::restart::ask_for_server;
 use crate::arguments::{Format, LogsArguments};
 use crate::environment::ProcessEnv;
-use crate::host::command_host::runtime;
-use crate::output::exit::{Failure, FailureKind, Outcome};
+use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::service::{start, tail};
 use crate::settings::Settings;
-use crate::socket::dial;
 use crate::socket::hello::Wants;
-use crate::socket::runtime_dir::{RuntimeDir, shown};
+use crate::socket::runtime_dir::shown;
 
 /// The interval of looking for new lines.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -91,12 +89,8 @@ fn follow(mut log: File, path: &Path, format: Format, terminal: &mut Terminal) -
 }
 
 fn server_stderr(server: &str, count: usize, environment: &ProcessEnv) -> Result<Vec<String>> {
-    let folder = RuntimeDir::of(environment)?;
     let wants = Wants::Stderr { server: server.to_owned() };
-    let Some(welcome) = runtime()?.block_on(dial::ask(&folder, wants))? else {
-        let failure = Failure::new(FailureKind::Unavailable, NOT_RUNNING.to_owned());
-        return Err(failure.with_hint("`trunkline up` starts it").into());
-    };
+    let welcome = ask_for_server(server, wants, environment)?;
     let lines = welcome.response.as_array().into_iter().flatten().filter_map(Value::as_str);
     let lines: Vec<_> = lines.map(str::to_owned).collect();
     Ok(lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().to_vec())

@@ -1,8 +1,8 @@
 //! `trunkline restart`: restarts the background service, or one of its servers.
 
 use anyhow::Result;
-use serde_json::json;
-use trunkline::config::escape_control;
+use serde_json::{Value, json};
+use trunkline::config::{closest_match, escape_control};
 
 use super::{down, up};
 use crate::arguments::{Format, RestartArguments};
@@ -13,11 +13,45 @@ use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 use crate::socket::dial;
-use crate::socket::hello::Wants;
+use crate::socket::hello::{Wants, Welcome};
 use crate::socket::runtime_dir::RuntimeDir;
 
-/// The error if nothing runs.
-pub(crate) const NOT_RUNNING: &str = "no service is running";
+/// Asks the service for something that concerns one of its servers. A server that none of its clients has is an
+/// unknown one.
+pub(crate) fn ask_for_server(
+    server: &str,
+    wants: Wants,
+    environment: &ProcessEnv,
+) -> Result<Welcome> {
+    let folder = RuntimeDir::of(environment)?;
+    let not_running = || {
+        let failure = Failure::new(FailureKind::Unavailable, "no service is running");
+        failure.with_hint("`trunkline up` starts it")
+    };
+    let runtime = runtime()?;
+    let status = runtime.block_on(dial::ask(&folder, Wants::Status))?.ok_or_else(not_running)?;
+    check_name(server, &status.response)?;
+    Ok(runtime.block_on(dial::ask(&folder, wants))?.ok_or_else(not_running)?)
+}
+
+/// The error if the state of a service has no server of this name.
+fn check_name(server: &str, status: &Value) -> Result<(), Failure> {
+    let projects = status["projects"].as_array().into_iter().flatten();
+    let servers = projects.filter_map(|project| project["servers"].as_array()).flatten();
+    let names: Vec<&str> = servers.filter_map(|it| it["name"].as_str()).collect();
+    if names.contains(&server) {
+        return Ok(());
+    }
+    let message = format!("the service has no server `{}`", escape_control(server));
+    let unknown = |message| Failure::new(FailureKind::Unknown, message);
+    Err(match closest_match(server, names.iter().copied()) {
+        Some(near) => {
+            let near = escape_control(near);
+            unknown(format!("{message}; did you mean `{near}`?")).suggesting(vec![near])
+        }
+        None => unknown(message).with_hint("`trunkline ps` lists its servers"),
+    })
+}
 
 pub(crate) fn run(
     arguments: &RestartArguments,
@@ -37,12 +71,7 @@ fn restart_server(
     environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let folder = RuntimeDir::of(environment)?;
-    let wants = Wants::Restart { server: server.to_owned() };
-    let Some(_) = runtime()?.block_on(dial::ask(&folder, wants))? else {
-        let failure = Failure::new(FailureKind::Unavailable, NOT_RUNNING.to_owned());
-        return Err(failure.with_hint("`trunkline up` starts it").into());
-    };
+    ask_for_server(server, Wants::Restart { server: server.to_owned() }, environment)?;
     match settings.format {
         Format::Text => {
             terminal.print(&format!("The server `{}` starts again.\n", escape_control(server)))?;

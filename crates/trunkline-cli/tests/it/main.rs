@@ -67,6 +67,8 @@ mod serve_stdio;
 #[cfg(target_os = "linux")]
 mod service;
 #[cfg(target_os = "linux")]
+mod service_commands;
+#[cfg(target_os = "linux")]
 mod through_service;
 #[cfg(target_os = "linux")]
 mod serve_failures;
