@@ -25,7 +25,7 @@ pub(crate) fn run(
         terminal.print(&report::document(&json!({ "ended": ended }), settings.format))?;
         return Ok(Outcome::Good);
     }
-    terminal.print(&match ended {
+    terminal.confirm(&match ended {
         Some(info) => format!("The service ({}) and its servers have ended.\n", info.process()),
         None => "No service is running.\n".to_owned(),
     })?;

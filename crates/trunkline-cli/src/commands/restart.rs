@@ -74,7 +74,8 @@ fn restart_server(
     ask_for_server(server, Wants::Restart { server: server.to_owned() }, environment)?;
     match settings.format {
         Format::Text => {
-            terminal.print(&format!("The server `{}` starts again.\n", escape_control(server)))?;
+            terminal
+                .confirm(&format!("The server `{}` starts again.\n", escape_control(server)))?;
         }
         _ => terminal.print(&report::document(&json!({ "restarted": server }), settings.format))?,
     }
@@ -93,7 +94,7 @@ fn restart_service(
         terminal.print(&report::document(&value, settings.format))?;
         return Ok(Outcome::Good);
     }
-    terminal.print(&match before {
+    terminal.confirm(&match before {
         Some(before) => {
             format!("The service runs again ({} instead of {}).\n", now.pid, before.pid)
         }

@@ -100,7 +100,7 @@ fn start_in_background(
         terminal.print(&report::document(&value, settings.format))?;
         return Ok(());
     }
-    terminal.print(&started(&info, has_run))?;
+    terminal.confirm(&started(&info, has_run))?;
     if info.build != BUILD {
         terminal.warn(&format!(
             "the service has version {}, and this program {BUILD}; `trunkline restart` replaces it",

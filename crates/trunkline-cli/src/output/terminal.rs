@@ -90,6 +90,11 @@ impl Terminal {
         self.print_on(text).map(|_| ())
     }
 
+    /// Prints that a command has done what it was asked for, unless `--quiet` is set.
+    pub(crate) fn confirm(&mut self, text: &str) -> io::Result<()> {
+        if self.says_warnings { self.print(text) } else { Ok(()) }
+    }
+
     /// Prints a part of a result. Returns `false` if the reader has closed the pipe.
     pub(crate) fn print_on(&mut self, text: &str) -> io::Result<bool> {
         self.has_printed |= !text.is_empty();

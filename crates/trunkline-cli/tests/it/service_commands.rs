@@ -1,4 +1,4 @@
-//! `restart` and `logs`: servers that the service does not have.
+//! `up`, `down`, `restart` and `logs`: unknown servers and `--quiet`.
 
 use crate::support::processes::marker;
 use crate::support::service::{Machine, config};
@@ -33,4 +33,18 @@ fn a_server_of_a_service_that_does_not_run_is_unavailable() {
         let run = machine.folder.run(&[command, "words"]);
         assert_eq!(run.code, 5, "{run}");
     }
+}
+
+#[test]
+fn quiet_commands_of_the_service_print_only_errors() {
+    let machine = Machine::new(&config(&marker()));
+    let client = machine.session();
+    for arguments in [&["up"][..], &["restart", "words"], &["restart"], &["down"], &["down"]] {
+        let run = machine.folder.run(&[arguments, &["-q"]].concat());
+        let shown = (run.code, run.output.as_str(), run.messages.as_str());
+        assert_eq!(shown, (0, "", ""), "{arguments:?}: {run}");
+    }
+    drop(client);
+    let run = machine.folder.run(&["up", "-q", "--format", "json"]);
+    assert_eq!((run.code, &run.json()["started"]), (0, &true.into()), "{run}");
 }
