@@ -232,15 +232,22 @@ pub(crate) struct TypesArguments {
 /// Arguments of `skill`.
 #[derive(Debug, Args)]
 pub(crate) struct SkillArguments {
-    /// Server whose tools the skill is for
-    #[arg(value_name = "SERVER")]
-    pub(crate) server: String,
+    /// Server whose tools the skill is for; a URL is a server without a configuration
+    #[arg(value_name = "SERVER|URL", required_unless_present = "program")]
+    pub(crate) target: Option<String>,
 
     #[command(flatten)]
     pub(crate) lists: RefreshArguments,
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
+}
+
+impl SkillArguments {
+    /// The server of the configuration.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.target.as_deref().filter(|it| !is_url(it))
+    }
 }
 
 /// A language of types.

@@ -112,8 +112,9 @@ pub(crate) enum Command {
     ///
     /// Names the tools with their parameters, and the commands that call and describe
     /// them. An agent reads it when it is needed, instead of all definitions.
-    #[command(after_help = "Example:
-  trunkline skill github > .claude/skills/github/SKILL.md")]
+    #[command(after_help = "Examples:
+  trunkline skill github > .claude/skills/github/SKILL.md
+  trunkline skill -- uvx mcp-server-time > .claude/skills/time/SKILL.md")]
     Skill(SkillArguments),
 
     /// Sends one `tools/call`, and prints the result

@@ -98,6 +98,7 @@ impl Command {
             Self::Tools(list) | Self::Resources(list) | Self::Prompts(list) => {
                 list.target.as_deref().filter(|it| is_url(it))
             }
+            Self::Skill(arguments) => arguments.target.as_deref().filter(|it| is_url(it)),
             Self::Call(arguments) => arguments.split_url().0,
             Self::Tool(arguments) => arguments.split_url().0,
             Self::Read(arguments) => arguments.url(),

@@ -7,13 +7,15 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::config::escape_control;
-use trunkline::meta::signature;
+use trunkline::message::Raw;
+use trunkline::meta::{parameter_list, signature};
+use trunkline::name::ServerName;
 use trunkline::view::DescriptionStyle;
 
-use crate::arguments::{Format, SkillArguments};
+use crate::arguments::{Format, SkillArguments, quoted};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
-use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::host::listed_tools::ListedTools;
 use crate::output::exit::Outcome;
 use crate::output::report;
@@ -24,6 +26,9 @@ use crate::settings::Settings;
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 
+/// Characters of a tool in the description of its skill.
+const MAX_PURPOSE: usize = 120;
+
 pub(crate) fn run(
     arguments: &SkillArguments,
     settings: &Settings,
@@ -32,18 +37,23 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
-        let server = hosted.find(&arguments.server)?;
+        let server = match arguments.server() {
+            Some(name) => hosted.find(name)?,
+            None => only_server(hosted)?,
+        };
         let only = (Some(server.as_str()), &arguments.lists);
         let listed = ListedTools::of(&who, only, settings, hosted, terminal).await?;
         let entries = listed.view.entries(ItemKind::Tool);
-        let entries: Vec<&Entry> = entries.filter(|it| it.server().name == server).collect();
-        let line =
-            |entry: &&Entry| signature(&listed.view.definition(entry, DescriptionStyle::AsWritten));
+        let entries = entries.filter(|it| it.server().name == server);
+        let tool = |entry: &Entry| SkillTool {
+            name: entry.exposed().to_owned(),
+            definition: listed.view.definition(entry, DescriptionStyle::AsWritten),
+        };
         let skill = SkillFile {
             server: server.as_str(),
             options: settings.written_config() + &arguments.who.written(),
-            own_names: entries.iter().map(|entry| entry.name()).collect(),
-            signatures: entries.iter().map(line).collect(),
+            on_command_line: settings.written_server(),
+            tools: entries.map(tool).collect(),
         };
         // A skill without its tools would replace a good one.
         if listed.failures.is_empty() {
@@ -60,14 +70,45 @@ pub(crate) fn run(
     })
 }
 
+/// The server on the command line, the only one there is.
+fn only_server(hosted: &CommandHost) -> Result<ServerName> {
+    let name = hosted.loaded.config.servers().next().map(|server| server.name.as_str());
+    hosted.find(name.unwrap_or_default())
+}
+
 /// The content of a skill file.
 struct SkillFile<'a> {
     server: &'a str,
     /// Options that each command needs, each after a space.
     options: String,
-    /// The names that the server has for its tools.
-    own_names: Vec<&'a str>,
-    signatures: Vec<String>,
+    /// The server on the command line as it is written before and after the words of a command.
+    on_command_line: (String, String),
+    tools: Vec<SkillTool>,
+}
+
+/// A tool of a skill.
+struct SkillTool {
+    name: String,
+    definition: Raw,
+}
+
+impl SkillTool {
+    /// What it does: the first sentence of its description, or else its name.
+    fn purpose(&self) -> String {
+        let description = self.definition.get("description");
+        let description = description.as_ref().and_then(Raw::as_str).unwrap_or_default();
+        let line = description.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let sentence = line.split(". ").next().unwrap_or(line).trim().trim_end_matches('.');
+        match sentence.is_empty() {
+            true => self.name.clone(),
+            false => sentence.chars().take(MAX_PURPOSE).collect(),
+        }
+    }
+
+    /// Whether its signature has only some of its parameters.
+    fn is_cut(&self) -> bool {
+        parameter_list(&self.definition).ends_with(" more)")
+    }
 }
 
 impl SkillFile<'_> {
@@ -78,28 +119,53 @@ impl SkillFile<'_> {
         self.server.chars().map(plain).take(MAX_NAME).collect()
     }
 
-    /// What the skill is for, by which an agent decides to read it.
+    /// What the skill is for, by which an agent decides to read it: as many tools as fit, and the number of the others.
     fn description(&self) -> String {
-        let names = self.own_names.join(", ");
-        let text = format!("Tools of the MCP server {}, from the shell: {names}", self.server);
-        escape_control(&text).chars().take(MAX_DESCRIPTION).collect()
+        let mut text = format!("Use the MCP server {} from the shell. Its tools: ", self.server);
+        let purposes: Vec<_> =
+            self.tools.iter().map(|tool| escape_control(&tool.purpose())).collect();
+        for (at, purpose) in purposes.iter().enumerate() {
+            let more = format!("; and {} more", purposes.len() - at);
+            let separator = if at == 0 { "" } else { "; " };
+            let length = |text: &str| text.chars().count();
+            let needed = length(&text) + length(separator) + length(purpose) + length(&more);
+            if needed > MAX_DESCRIPTION {
+                return text + &more;
+            }
+            text += separator;
+            text += purpose;
+        }
+        escape_control(&text)
+    }
+
+    /// A command with the options and the server that each command needs.
+    fn command(&self, name: &str, words: &str) -> String {
+        let (before, after) = &self.on_command_line;
+        escape_control(&format!("trunkline {name}{}{before} {words}{after}", self.options))
     }
 
     fn as_text(&self) -> String {
-        let (server, options) = (escape_control(self.server), escape_control(&self.options));
+        let server = escape_control(self.server);
         // A JSON string is a YAML string, whatever is in it.
         let description = Value::from(self.description());
+        let call = self.command("call", "TOOL key=value list[]=item object:='{\"a\": 1}'");
+        let tool = self.command("tool", "TOOL");
         let mut text = format!(
             "---\nname: {}\ndescription: {description}\n---\n\n# {server}\n\n\
              Call a tool of the MCP server `{server}` with its arguments:\n\n\
-             ```sh\ntrunkline call{options} TOOL key=value list[]=item object:='{{\"a\": 1}}'\n```\n\n\
-             `trunkline tool{options} TOOL` prints the types, limits and meaning of the arguments. Exit code 3 means that \
+             ```sh\n{call}\n```\n\n\
+             `{tool}` prints the types, limits and meaning of the arguments. Exit code 3 means that \
              the tool failed and printed why, 6 that the arguments do not fit.\n\n\
              ## Tools\n\n",
             self.name()
         );
-        for signature in &self.signatures {
-            let _ = writeln!(text, "- {signature}");
+        for tool in &self.tools {
+            let _ = write!(text, "- {}", signature(&tool.definition));
+            if tool.is_cut() {
+                let command = self.command("tool", &quoted(&tool.name));
+                let _ = write!(text, " (`{command}` prints all parameters)");
+            }
+            text.push('\n');
         }
         text
     }
