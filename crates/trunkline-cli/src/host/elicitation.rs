@@ -168,15 +168,18 @@ async fn field(
         let value = schema.typed(name, line).to_value();
         let properties = json!({ "type": "object", "properties": { name: argument } });
         let given = Raw::from_value(&json!({ name: value }));
-        if let Some(problem) = schema.text_problems(&given.to_value()).first() {
-            terminal.say(&format!("  {}\n", escape_control(problem)));
-            continue;
-        }
-        match validate_arguments(&Raw::from_value(&properties), &given) {
-            Ok(()) if choices.is_empty() || choices.contains(&value) => return Ok(Some(value)),
-            Ok(()) => terminal.say("  this is none of the choices\n"),
-            Err(problem) => terminal.say(&format!("  {}\n", escape_control(&problem.to_string()))),
-        }
+        let texts = schema.text_problems(&given.to_value()).into_iter().next();
+        let problem = texts.or_else(|| {
+            let invalid = validate_arguments(&Raw::from_value(&properties), &given).err();
+            invalid.map(|it| it.problems().join("; "))
+        });
+        let problem = match problem {
+            Some(problem) => problem,
+            None if choices.is_empty() || choices.contains(&value) => return Ok(Some(value)),
+            None => "it is none of the choices".to_owned(),
+        };
+        let problem = escape_control(&problem);
+        terminal.say(&format!("  the answer does not fit what the server asks for: {problem}\n"));
     }
     Ok(None)
 }

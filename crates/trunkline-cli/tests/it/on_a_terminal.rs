@@ -176,3 +176,28 @@ fn errors_are_coloured() {
     let shown = on_terminal(&folder(), 80, &["call", "words_shuot", "--yes"], &[]);
     assert!(shown.text.contains("\u{1b}[1;31merror\u{1b}[0m: there is no tool"), "{}", shown.text);
 }
+
+/// Seen: "the arguments do not fit the tool", of a form that a server sent.
+#[test]
+fn an_answer_that_does_not_fit_is_asked_for_again() {
+    let folder = everything();
+    let call = ["call", "e", "trigger-elicitation-request"];
+    let mut answers = vec![("  name (string): ", "Ann\n")];
+    answers.extend([("): ", "\n"); 2]);
+    answers.extend([("  email (", "ann\n"), ("  email (", "ann@example.com\n")]);
+    answers.extend([("): ", "\n"); 2]);
+    answers.extend([("  integer (", "500\n"), ("  integer (", "50\n")]);
+    answers.extend(std::iter::repeat_n(("): ", "\n"), OTHER_FIELDS - 6));
+    answers.push(("to server e? [y/N] ", "y\n"));
+    let shown = on_terminal(&folder, 200, &call, &answers);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    let text = plain(&shown.text);
+    for part in [
+        "  the answer does not fit what the server asks for: `email` must be an email address such as",
+        "  the answer does not fit what the server asks for: `integer` must be at most 100\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("the arguments do not fit the tool"), "{text}");
+    assert!(text.contains("ann@example.com") && text.contains("Name: Ann"), "{text}");
+}
