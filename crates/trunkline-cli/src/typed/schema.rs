@@ -208,7 +208,7 @@ impl ArgumentSchema {
 /// The check of the texts in a value.
 struct TextCheck<'s> {
     schema: &'s ArgumentSchema,
-    /// The keys and indices of the value.
+    /// The steps to the value: `.key` or `[index]`.
     path: Vec<String>,
     /// The number of texts so far.
     texts: usize,
@@ -226,14 +226,15 @@ impl<'s> TextCheck<'s> {
             Value::String(text) => {
                 self.texts += 1;
                 let problem = schemas.iter().find_map(|schema| text_format::problem(schema, text));
-                let name = escape_control(&self.path.join("."));
+                let path = self.path.concat();
+                let name = escape_control(path.strip_prefix('.').unwrap_or(&path));
                 self.problems.extend(problem.map(|it| format!("`{name}` {it}")));
             }
             Value::Object(members) => {
                 for (key, member) in members {
                     let below = |it: &&'s Value| it.get("properties")?.get(key);
                     self.member(
-                        key.clone(),
+                        format!(".{key}"),
                         &schemas.iter().filter_map(below).collect::<Vec<_>>(),
                         member,
                     );
@@ -245,15 +246,15 @@ impl<'s> TextCheck<'s> {
                 let below = schemas.iter().filter(is_for_all).filter_map(|it| it.get("items"));
                 let below: Vec<_> = below.collect();
                 for (at, item) in items.iter().enumerate() {
-                    self.member(at.to_string(), &below, item);
+                    self.member(format!("[{at}]"), &below, item);
                 }
             }
             _ => {}
         }
     }
 
-    fn member(&mut self, name: String, schemas: &[&'s Value], value: &Value) {
-        self.path.push(name);
+    fn member(&mut self, step: String, schemas: &[&'s Value], value: &Value) {
+        self.path.push(step);
         self.value(schemas, value);
         self.path.pop();
     }

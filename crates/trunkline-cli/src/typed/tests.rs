@@ -130,3 +130,19 @@ fn texts_of_recursive_schemas_are_checked_once() {
     assert_eq!(problems.len(), 1);
     assert!(problems[0].contains("a.id` must match the pattern `^x$`"), "{problems:?}");
 }
+
+/// Seen: `lst.0` here, and `lst[0]` in the messages on types.
+#[test]
+fn places_in_lists_are_written_as_they_are_typed() {
+    let day = json!({ "type": "string", "format": "date" });
+    let days = json!({ "type": "array", "items": { "properties": { "day": day } } });
+    let schema =
+        schema(&json!({ "properties": { "lst": days, "a": { "properties": { "b": day } } } }));
+    let given = json!({ "lst": [{ "day": "2026-07-28" }, { "day": "x" }], "a": { "b": "y" } });
+    let problems = schema.text_problems(&given);
+    assert!(
+        problems.iter().any(|it| it.starts_with("`lst[1].day` must be a date")),
+        "{problems:?}"
+    );
+    assert!(problems.iter().any(|it| it.starts_with("`a.b` must be a date")), "{problems:?}");
+}

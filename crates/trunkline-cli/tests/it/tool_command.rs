@@ -112,7 +112,7 @@ fn texts_are_checked_against_formats_and_patterns() {
             &["at=tomorrow"],
             "`at` must be a date and time such as 2026-07-28T14:30:00Z, not `tomorrow`",
         ),
-        (&["to[]=ann@example.com", "to[]=bob"], "`to.1` must be an email address"),
+        (&["to[]=ann@example.com", "to[]=bob"], "`to[1]` must be an email address"),
         (&["--json", r#"{"id":"ab"}"#], "`id` must match the pattern"),
     ] {
         let run = folder.run(&[&["call", "s", "wide"], words].concat());
