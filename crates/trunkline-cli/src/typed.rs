@@ -105,19 +105,23 @@ impl ArgumentWords {
             }
             _ => format!("`{shown}` has no name, and the tool has several arguments"),
         };
-        let names: Vec<_> =
-            candidates.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
-        let hint = format!(
-            "write `{}={shown}`; the arguments are {}",
-            escape_control(first),
-            names.join(", ")
-        );
+        let (first, names) = (escape_control(first), listed(candidates));
+        let hint = format!("write `{first}={shown}`; the arguments are {names}");
         Err(failure(message).with_hint(hint).into())
     }
 }
 
 /// Arguments that are named in one message.
 const MAX_NAMED: usize = 12;
+
+/// Names for a message: as many as are useful, and the number of the others.
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<_> = names.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        others => format!("{} and {others} more", shown.join(", ")),
+    }
+}
 
 impl ArgumentSchema {
     /// Checks the names of arguments that are strings, as those of prompts. An unknown one is an error.
@@ -160,8 +164,7 @@ fn unknown_argument(schema: &ArgumentSchema, name: &str) -> Failure {
             failure(format!("the {owner} has no arguments, and `{shown}` is one")).with_hint(hint)
         }
         None => {
-            let names: Vec<_> = names.iter().take(MAX_NAMED).map(|it| escape_control(it)).collect();
-            let names = names.join(", ");
+            let names = listed(&names);
             failure(format!("the {owner} has no argument `{shown}`; it has {names}"))
                 .with_hint(hint)
         }

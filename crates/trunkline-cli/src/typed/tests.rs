@@ -146,3 +146,17 @@ fn places_in_lists_are_written_as_they_are_typed() {
     );
     assert!(problems.iter().any(|it| it.starts_with("`a.b` must be a date")), "{problems:?}");
 }
+
+/// Seen: 12 of 47 names, as if they were all.
+#[test]
+fn names_that_are_left_out_are_counted() {
+    let properties: serde_json::Map<_, _> =
+        (0..47).map(|at| (format!("p{at}"), json!({}))).collect();
+    let problem = typed(&json!({ "properties": properties }), &["zzzzzz=1"]).unwrap_err();
+    assert!(problem.contains("it has p0, p1, ") && problem.contains(" and 35 more"), "{problem}");
+    let problem = typed(&json!({ "properties": properties }), &["zzzzzz"]).unwrap_err();
+    assert!(
+        problem.contains("the arguments are p0, ") && problem.contains(" and 35 more"),
+        "{problem}"
+    );
+}
