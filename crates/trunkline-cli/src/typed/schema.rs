@@ -32,8 +32,15 @@ pub(crate) struct ArgumentSchema {
 /// Characters at the beginning of an expression in a URI template that are not part of a name (RFC 6570).
 const TEMPLATE_OPERATORS: &str = "+#./;?&=,!@|";
 
-/// The types that a schema allows; empty if it does not say.
-pub(super) struct ValueTypes(BTreeSet<String>, Vec<Value>);
+/// The values that a schema allows.
+pub(super) struct ValueTypes {
+    /// The names of types; empty if it does not say.
+    types: BTreeSet<String>,
+    /// The values of enumerations.
+    listed: Vec<Value>,
+    /// The schemas that allow strings, each with its own `format` or `pattern`.
+    of_strings: Vec<Value>,
+}
 
 impl ArgumentSchema {
     /// The input schema of a definition as in `tools/list`.
@@ -104,7 +111,7 @@ impl ArgumentSchema {
 
     /// The types of an argument.
     pub(crate) fn type_names(&self, name: &str) -> Vec<String> {
-        self.types(&[name.to_owned()], false).0.into_iter().collect()
+        self.types(&[name.to_owned()], false).types.into_iter().collect()
     }
 
     /// A text as the value of an argument.
@@ -144,13 +151,17 @@ impl ArgumentSchema {
         if is_item {
             schemas = self.below(&schemas, |schema| schema.get("items"));
         }
-        let (mut types, mut values) = (BTreeSet::new(), Vec::new());
+        let (mut types, mut listed, mut of_strings) = (BTreeSet::new(), Vec::new(), Vec::new());
         for schema in self.alternatives(&schemas) {
-            types.extend(own_types(schema));
-            let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-            values.extend(listed.chain(schema.get("const")).cloned());
+            let own_types = own_types(schema);
+            if own_types.iter().any(|it| it == "string") {
+                of_strings.push(schema.clone());
+            }
+            types.extend(own_types);
+            let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+            listed.extend(values.chain(schema.get("const")).cloned());
         }
-        ValueTypes(types, values)
+        ValueTypes { types, listed, of_strings }
     }
 
     /// Texts of the arguments that do not fit `format` or `pattern` where they certainly apply, each with its name.
@@ -278,7 +289,13 @@ fn own_types(schema: &Value) -> Vec<String> {
 
 impl ValueTypes {
     fn has(&self, name: &str) -> bool {
-        self.0.contains(name) || name == "number" && self.0.contains("integer")
+        self.types.contains(name) || name == "number" && self.types.contains("integer")
+    }
+
+    /// Whether a text fits no schema that allows strings, by its format or pattern.
+    fn refuses(&self, text: &str) -> bool {
+        let is_refused = |schema: &Value| text_format::problem(schema, text).is_some();
+        self.of_strings.iter().all(is_refused)
     }
 
     /// A text as a value: a string stays one where the schema allows strings, and everything else is JSON.
@@ -287,13 +304,16 @@ impl ValueTypes {
         let Ok(json) = Raw::from_text(text.trim()) else { return as_text() };
         let kind = json_type(&json.to_value());
         let is_container = matches!(kind, "array" | "object");
-        let is_listed = |value: &Value| self.1.contains(value);
+        let is_listed = |value: &Value| self.listed.contains(value);
         if is_listed(&Value::from(text)) != is_listed(&json.to_value()) {
             return if is_listed(&json.to_value()) { json } else { as_text() };
         }
-        let is_meant = match self.0.is_empty() {
+        let is_meant = match self.types.is_empty() {
             true => true,
-            false if self.has("string") => is_container && self.has(kind),
+            false if self.has("string") => {
+                let is_other = is_container || kind == "null" && self.refuses(text);
+                is_other && self.has(kind)
+            }
             false => self.has(kind),
         };
         if is_meant { json } else { as_text() }

@@ -160,3 +160,27 @@ fn names_that_are_left_out_are_counted() {
         "{problem}"
     );
 }
+
+/// Seen: `day=null` was refused as a date, and no message said how to send null.
+#[test]
+fn null_is_no_text_where_no_such_text_fits() {
+    let nullable = json!({ "properties": {
+        "day": { "type": ["string", "null"], "format": "date" },
+        "either": { "anyOf": [{ "type": "string", "format": "uuid" }, { "type": "null" }] },
+        "code": { "type": ["string", "null"], "pattern": "^[0-9]+$" },
+        "text": { "type": ["string", "null"] },
+        "plain": { "anyOf": [{ "type": "string", "format": "date" }, { "type": ["string", "null"] }] },
+        "days": { "type": "array", "items": { "type": ["string", "null"], "format": "date" } },
+    } });
+    for (word, expected) in [
+        ("day=null", r#"{"day":null}"#),
+        ("either=null", r#"{"either":null}"#),
+        ("code=null", r#"{"code":null}"#),
+        ("text=null", r#"{"text":"null"}"#),
+        ("plain=null", r#"{"plain":"null"}"#),
+        ("days[]=null", r#"{"days":[null]}"#),
+        ("day=2026-07-28", r#"{"day":"2026-07-28"}"#),
+    ] {
+        assert_eq!(typed(&nullable, &[word]).as_deref(), Ok(expected), "{word}");
+    }
+}
