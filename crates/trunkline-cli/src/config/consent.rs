@@ -187,7 +187,7 @@ impl Review {
 
     /// Prompts the user for consent on a terminal. Returns whether the file may run.
     pub(crate) fn ask(&self, environment: &ProcessEnv, terminal: &Terminal) -> Result<bool> {
-        terminal.say(&self.introduction());
+        terminal.say_verbatim(&self.introduction());
         let question = "Start them, now and whenever this file has exactly this content?";
         if !terminal.ask(question)? {
             return Ok(false);

@@ -100,9 +100,9 @@ async fn ask(
     let text = |key: &str| params.get(key).and_then(Value::as_str).map(escape_control);
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
     let message: Vec<_> = message.lines().map(escape_control).collect();
-    terminal.say(&format!("\nServer {server} asks: {}\n", message.join("\n  ")));
+    terminal.say_verbatim(&format!("\nServer {server} asks: {}\n", message.join("\n  ")));
     if let Some(url) = text("url") {
-        terminal.say(&format!("  open this page in your browser: {url}\n"));
+        terminal.say_verbatim(&format!("  open this page in your browser: {url}\n"));
         let is_done = terminal.ask_async("Have you done so?").await?;
         return Ok(json!({ "action": if is_done { "accept" } else { "decline" } }));
     }
@@ -156,7 +156,7 @@ async fn field(
     }
     let description = argument.get("description").or_else(|| argument.get("title"));
     if let Some(description) = description.and_then(Value::as_str) {
-        terminal.say(&format!("  {}\n", escape_control(description)));
+        terminal.say_verbatim(&format!("  {}\n", escape_control(description)));
     }
     let question = format!("  {} ({}): ", escape_control(name), escape_control(&details));
     for _ in 0..MAX_ATTEMPTS {

@@ -67,7 +67,7 @@ impl CallHandler for ProgressPrinter<'_> {
             "notifications/message" if self.verbosity == Verbosity::Verbose => {
                 self.terminal.clear_progress();
                 let line = self.masked(&log_line(params));
-                self.terminal.say(&format!("[{}] {line}", self.speaker));
+                self.terminal.say_verbatim(&format!("[{}] {line}", self.speaker));
             }
             _ => {}
         }

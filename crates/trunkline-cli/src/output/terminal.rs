@@ -17,7 +17,7 @@ use std::time::Duration;
 use trunkline::config::{ColorStyle, is_hidden};
 use unicode_width::UnicodeWidthChar as _;
 
-use super::text_layout::{TextLayout, with_label};
+use super::text_layout::{TextLayout, with_label, wrap_message};
 use super::{hidden_input, inline_image, pager, stdio};
 use crate::settings::{Colors, ImageProtocol, Settings, Verbosity};
 
@@ -128,7 +128,7 @@ impl Terminal {
         if self.shows_progress {
             let size = terminal_size::terminal_size_of(io::stderr());
             let width = size.map_or(usize::MAX, |(width, _)| usize::from(width.0));
-            self.say(&format!("\r\u{1b}[K{}", cut(text, width)));
+            self.say_verbatim(&format!("\r\u{1b}[K{}", cut(text, width)));
         }
     }
 
@@ -182,7 +182,7 @@ impl Terminal {
 
     /// Prompts for confirmation. Anything but yes is no.
     pub(crate) fn ask(&self, question: &str) -> io::Result<bool> {
-        self.say(&format!("{question} [y/N] "));
+        self.say_verbatim(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(is_yes(&answer))
@@ -197,7 +197,7 @@ impl Terminal {
     /// Asks for a line, without blocking other tasks or a signal. The end of the input is an error, since there is
     /// no answer.
     pub(crate) async fn ask_line_async(&self, question: &str) -> io::Result<String> {
-        self.say(question);
+        self.say_verbatim(question);
         let line = tokio::task::spawn_blocking(read_line).await.map_err(io::Error::other)??;
         match line.is_empty() {
             true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "there is no answer")),
@@ -272,8 +272,20 @@ impl Terminal {
         }
     }
 
-    /// Prints a message to stderr. Failures are ignored.
+    /// Prints a message to stderr, wrapped if that is a terminal. Failures are ignored.
     pub(crate) fn say(&self, text: &str) {
+        let is_logged = LOGS_MESSAGES.load(Ordering::Relaxed);
+        match terminal_size::terminal_size_of(io::stderr()) {
+            Some((width, _)) if !is_logged => {
+                self.say_verbatim(&wrap_message(&visible(text), usize::from(width.0)));
+            }
+            _ => self.say_verbatim(text),
+        }
+    }
+
+    /// Prints a message without wrapping: questions, and text of others, in which the second line of a sentence could
+    /// pass for a line of ours.
+    pub(crate) fn say_verbatim(&self, text: &str) {
         write_message(&with_label(&visible(text), self.message_style));
     }
 }

@@ -57,6 +57,92 @@ pub(super) fn with_label(text: &str, style: ColorStyle) -> Cow<'_, str> {
     }
 }
 
+/// Beginnings of messages whose other lines begin below the text after them.
+const HANGING_LABELS: [&str; 5] = ["error: ", "warning: ", "note: ", "hint: ", "= help: "];
+
+/// Wraps the lines of a message that are wider than the terminal, between words. Backquoted text, quoted lines of files and JSON
+/// are not broken.
+pub(super) fn wrap_message(text: &str, columns: usize) -> String {
+    let width = columns.clamp(MIN_WIDTH, MAX_WIDTH);
+    text.split_inclusive('\n').map(|line| wrap_line(line, width)).collect()
+}
+
+fn wrap_line(line: &str, width: usize) -> String {
+    let plain = without_colors(line);
+    let plain = plain.trim_end_matches('\n');
+    if plain.width() <= width || is_verbatim(plain) {
+        return line.to_owned();
+    }
+    let indent = plain.len() - plain.trim_start_matches(' ').len();
+    let label = HANGING_LABELS.iter().find(|label| plain.trim_start().starts_with(**label));
+    let hanging = indent + label.map_or(0, |label| label.len());
+    let (mut lines, mut columns, mut is_begin) = (String::new(), 0, true);
+    for (spaces, word) in words(line) {
+        let needed = without_colors(word).trim_end_matches('\n').width();
+        if !is_begin && columns + spaces + needed > width {
+            lines.push('\n');
+            lines += &" ".repeat(hanging);
+            columns = hanging;
+        } else {
+            lines += &" ".repeat(spaces);
+            columns += spaces;
+        }
+        lines += word;
+        columns += needed;
+        is_begin = false;
+    }
+    lines
+}
+
+/// The words of a line, each with the number of spaces before it. Spaces between backquotes do not separate words; those at the
+/// end of a line belong to its last word.
+fn words(line: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let text = rest.trim_start_matches(' ');
+        let spaces = rest.len() - text.len();
+        let is_end = |it: &str| it.trim_matches([' ', '\n']).is_empty();
+        let mut is_quoted = false;
+        let end = text.char_indices().find(|(at, character)| {
+            let after = text.get(*at..).unwrap_or_default();
+            match character {
+                '`' if is_quoted => is_quoted = false,
+                // Without a second one, it is no quote.
+                '`' => is_quoted = after.matches('`').nth(1).is_some(),
+                ' ' => return !is_quoted && !is_end(after),
+                _ => {}
+            }
+            false
+        });
+        let (word, after) =
+            text.split_at_checked(end.map_or(text.len(), |(at, _)| at)).unwrap_or((text, ""));
+        words.push((spaces, word));
+        rest = after;
+    }
+    words
+}
+
+/// Whether a line is not broken: a quoted line of a file with its marks, or JSON.
+fn is_verbatim(line: &str) -> bool {
+    let text = line.trim_start();
+    let after_number = text.trim_start_matches(|it: char| it.is_ascii_digit());
+    after_number.trim_start().starts_with('|')
+        || text.starts_with("--> ")
+        || text.starts_with(['{', '}', '[', ']', '"'])
+}
+
+/// The text without sequences that set colours.
+fn without_colors(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return text.into();
+    }
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let after = |part: &'_ str| part.split_once('m').map_or(part, |(_, after)| after).to_owned();
+    parts.fold(first, |plain, part| plain + &after(part)).into()
+}
+
 impl TextLayout {
     /// Text in one colour.
     pub(crate) fn paint(self, emphasis: Emphasis, text: &str) -> String {
@@ -122,6 +208,46 @@ mod tests {
         assert_eq!(colored("warning: x"), "\u{1b}[1;33mwarning\u{1b}[0m: x");
         assert_eq!(colored("errors: x"), "errors: x");
         assert_eq!(with_label("error: x", ColorStyle::Plain), "error: x");
+    }
+
+    #[test]
+    fn messages_are_wrapped_between_words() {
+        for (text, expected) in [
+            ("error: short\n", "error: short\n"),
+            (
+                "error: there is no tool `words_shuot`; did you mean `words_shout`?\n  `trunkline tools` lists the tools\n",
+                "error: there is no tool\n       `words_shuot`; did you\n       mean `words_shout`?\n  `trunkline tools` lists the\n  tools\n",
+            ),
+            // A command stays on one line, also if it is too long.
+            (
+                "  use `trunkline tools --server some-server` or not, as `you like it\n",
+                "  use\n  `trunkline tools --server some-server`\n  or not, as `you like it\n",
+            ),
+            (
+                "Write all of these servers to it? [y/N] ",
+                "Write all of these servers to\nit? [y/N] ",
+            ),
+            (
+                "12 |   { \"a\": \"a quoted line of a file\" }\n",
+                "12 |   { \"a\": \"a quoted line of a file\" }\n",
+            ),
+            (
+                "   |          ^^^^^^^^^ a label of this\n",
+                "   |          ^^^^^^^^^ a label of this\n",
+            ),
+            (
+                "  { \"url\": \"http://127.0.0.1:7420/mcp\" }\n",
+                "  { \"url\": \"http://127.0.0.1:7420/mcp\" }\n",
+            ),
+            ("a  b                                  c\n", "a  b\nc\n"),
+            (
+                "  = \u{1b}[1mhelp\u{1b}[0m: a text that is a bit too long\n",
+                "  = \u{1b}[1mhelp\u{1b}[0m: a text that is a bit\n          too long\n",
+            ),
+        ] {
+            assert_eq!(wrap_message(text, 30), expected);
+        }
+        assert_eq!(wrap_message("日本語 日本語 日本語 日本語", 20), "日本語 日本語 日本語\n日本語");
     }
 
     fn layout(width: Option<usize>) -> TextLayout {

@@ -124,13 +124,13 @@ fn images_are_shown_in_a_terminal_that_can() {
     for (variables, options) in
         [(&[][..], &[][..]), (&in_tmux, &[]), (&[kitty], &["--images", "never"])]
     {
-        let shown = on_terminal_with(variables, &folder, 80, &[&call, options].concat(), &[]);
+        let shown = on_terminal_with(variables, &folder, 100, &[&call, options].concat(), &[]);
         assert!(!shown.text.contains("iVBORw0KGgo"), "{}", shown.text);
         assert!(shown.text.contains("[image: image/png, "), "{}", shown.text);
         assert!(shown.text.contains(NOT_SHOWN), "{}", shown.text);
     }
     let json = [&call[..], &["--format", "json"]].concat();
-    let shown = on_terminal_with(&[kitty], &folder, 80, &json, &[]);
+    let shown = on_terminal_with(&[kitty], &folder, 100, &json, &[]);
     assert!(!shown.text.contains("\u{1b}_G"), "{}", shown.text);
 }
 
@@ -149,7 +149,7 @@ fn images_of_a_pipe_or_of_an_untrusted_server_are_not_shown() {
     );
     let folder = folder.file("trunkline.json", text);
     let kitty = [("KITTY_WINDOW_ID", "1")];
-    let shown = on_terminal_with(&kitty, &folder, 80, &["call", "e", "get-tiny-image"], &[]);
+    let shown = on_terminal_with(&kitty, &folder, 100, &["call", "e", "get-tiny-image"], &[]);
     assert!(!shown.text.contains("\u{1b}_G"), "{}", shown.text);
     assert!(shown.text.contains(NOT_SHOWN), "{}", shown.text);
 }
@@ -200,4 +200,59 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
     }
     assert!(!text.contains("the arguments do not fit the tool"), "{text}");
     assert!(text.contains("ann@example.com") && text.contains("Name: Ann"), "{text}");
+}
+
+#[test]
+fn messages_fit_the_width_of_the_terminal() {
+    let folder = folder();
+    let call = ["call", "numbers_add", "a=x", "b=two", "--yes"];
+    let message = "error: the arguments do not fit the tool: `a` must be a number, not a string; `b` must be a number, not a string\n  \
+        `trunkline tool numbers_add` shows its arguments; `--no-check` sends them anyway\n";
+    assert_eq!(folder.run(&call).messages, message, "a pipe gets whole lines");
+    for columns in [40, 80, 300] {
+        let shown = on_terminal(&folder, columns, &[&call[..], &["--no-color"]].concat(), &[]);
+        let text = plain(&shown.text);
+        let said = text.get(text.find("error: ").unwrap()..).unwrap();
+        let longest = said.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= usize::from(columns).min(120), "{columns}: {longest}\n{said}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(said), words(message));
+        assert!(said.contains("\n  `trunkline tool numbers_add`"), "{said}");
+        if columns == 40 {
+            assert!(
+                said.starts_with(
+                    "error: the arguments do not fit the\n       tool: `a` must be a number"
+                ),
+                "{said}"
+            );
+        }
+    }
+    let shown = on_terminal(&folder, 40, &["call", "words_shuot", "--yes"], &[]);
+    assert!(shown.text.contains("\u{1b}[1;31merror\u{1b}[0m: there is no tool"), "{}", shown.text);
+}
+
+/// What a file would run is shown as it is: a part of a command must not look like another line.
+#[test]
+fn commands_to_trust_are_not_wrapped() {
+    let path = "x ".repeat(40);
+    let entry = json!({ "command": "/bin/sh", "args": ["-c", path] });
+    let folder =
+        Folder::new().file("trunkline.json", json!({ "mcpServers": { "s": entry } }).to_string());
+    let elsewhere = folder.project().join("home");
+    // Nothing is trusted there.
+    let home = [("HOME", elsewhere.to_str().unwrap())];
+    let shown = on_terminal_with(&home, &folder, 60, &["tools"], &[("[y/N] ", "n\n")]);
+    assert!(shown.text.contains(&path), "{}", shown.text);
+}
+
+/// The quoted line of a file and its mark belong together.
+#[test]
+fn quoted_lines_of_a_file_are_not_wrapped() {
+    let text = format!(
+        r#"{{ "mcpServers": {{ "words": {{ "url": "https://example.com/{}", "hedaers": {{}} }} }} }}"#,
+        "x".repeat(60)
+    );
+    let folder = Folder::new().file("trunkline.json", &text);
+    let shown = on_terminal(&folder, 60, &["config", "--no-color", "--no-pager"], &[]);
+    assert!(shown.text.contains(&format!("1 | {text}\n")), "{}", shown.text);
 }
