@@ -183,7 +183,10 @@ impl Demo<'_> {
         let mut section = |title: &str, content: &str| {
             let _ = write!(shown, "\n{title}\n\n{content}");
         };
-        section("Both have been started (`trunkline status`):", &status::as_text(self.hosted));
+        section(
+            "Both have been started (`trunkline status`):",
+            &status::as_text(self.hosted, layout),
+        );
         section(
             "Their tools (`trunkline tools --all`):",
             &listing_text::render(&self.tools(), layout),

@@ -20,7 +20,7 @@ use crate::host_files::{
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
-use crate::output::text_layout::{Emphasis, TextLayout};
+use crate::output::text_layout::TextLayout;
 use crate::settings::Settings;
 
 /// Characters of a command line or URL in the table.
@@ -274,9 +274,7 @@ fn table(plan: &ImportPlan, layout: TextLayout) -> String {
     let room = layout.width.map_or(MAX_ENDPOINT, |width| width.saturating_sub(others));
     let room = room.clamp(MIN_ENDPOINT, MAX_ENDPOINT);
     rows.iter_mut().for_each(|row| row[3] = shortened(&row[3], room));
-    let table = report::table(&rows);
-    let (head, rest) = table.split_once('\n').unwrap_or((&table, ""));
-    format!("{}\n{rest}", layout.paint(Emphasis::Heading, head))
+    report::table_with_head(&rows, layout)
 }
 
 /// The beginning of a text.

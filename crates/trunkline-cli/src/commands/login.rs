@@ -234,7 +234,7 @@ async fn list(
     }
     let header = ["server", "login", "at", "scopes"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(header).chain(logins.iter().map(LoginRow::row)).collect();
-    terminal.print(&report::table(&rows))?;
+    terminal.print(&report::table_with_head(&rows, terminal.layout()))?;
     Ok(Outcome::Good)
 }
 

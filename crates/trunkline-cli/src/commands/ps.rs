@@ -12,6 +12,7 @@ use crate::host::command_host::runtime;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, plural};
 use crate::output::terminal::Terminal;
+use crate::output::text_layout::TextLayout;
 use crate::service::lock;
 use crate::settings::Settings;
 use crate::socket::dial;
@@ -47,7 +48,7 @@ pub(crate) fn run(
         return Ok(Outcome::Good);
     }
     terminal.print(&match running {
-        Some(welcome) => as_text(&welcome.service, &welcome.response),
+        Some(welcome) => as_text(&welcome.service, &welcome.response, terminal.layout()),
         None => {
             "No service is running; `trunkline up` or a host with `trunkline connect` starts it.\n"
                 .to_owned()
@@ -56,7 +57,7 @@ pub(crate) fn run(
     Ok(Outcome::Good)
 }
 
-fn as_text(service: &ServiceInfo, status: &Value) -> String {
+fn as_text(service: &ServiceInfo, status: &Value, layout: TextLayout) -> String {
     let clients = status["clients"].as_u64().unwrap_or_default();
     let mut text = format!(
         "The service runs ({}, version {}, protocol {}) with {}.\n",
@@ -66,7 +67,7 @@ fn as_text(service: &ServiceInfo, status: &Value) -> String {
         plural(usize::try_from(clients).unwrap_or_default(), "client"),
     );
     for project in status["projects"].as_array().into_iter().flatten() {
-        text += &project_text(project);
+        text += &project_text(project, layout);
     }
     text += &commands_text(status["commands"].as_array().map_or(&[][..], Vec::as_slice));
     if status["page"].is_string() {
@@ -75,7 +76,7 @@ fn as_text(service: &ServiceInfo, status: &Value) -> String {
     text
 }
 
-fn project_text(project: &Value) -> String {
+fn project_text(project: &Value, layout: TextLayout) -> String {
     let clients = project["clients"].as_u64().unwrap_or_default();
     let clients = plural(usize::try_from(clients).unwrap_or_default(), "client");
     let mut text = format!("\n{} ({clients})\n", shown(&project["directory"]));
@@ -87,7 +88,8 @@ fn project_text(project: &Value) -> String {
     let servers = project["servers"].as_array().map_or(&[][..], Vec::as_slice);
     let header = ["server", "state", "share", "tools", "pid"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(header).chain(servers.iter().map(row)).collect();
-    for line in report::table(&rows).lines().filter(|_| !servers.is_empty()) {
+    let table = report::table_with_head(&rows, layout);
+    for line in table.lines().filter(|_| !servers.is_empty()) {
         let _ = writeln!(text, "  {line}");
     }
     servers.iter().for_each(|server| text += &trouble(server));

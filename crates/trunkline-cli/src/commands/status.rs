@@ -27,6 +27,7 @@ use crate::host::unmatched::UnmatchedNames;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::output::text_layout::{TextLayout, without_colors};
 use crate::settings::{Settings, Verbosity};
 
 pub(crate) fn run(
@@ -46,7 +47,8 @@ pub(crate) fn run(
                 terminal.print(&report::document(&as_json(hosted), settings.format))?;
             }
             Format::Text => {
-                terminal.print(&as_text(hosted))?;
+                let text = as_text(hosted, terminal.layout());
+                terminal.print(&text)?;
                 say_hidden(hosted, settings, terminal)?;
             }
         }
@@ -106,7 +108,7 @@ async fn watch(hosted: &CommandHost, format: Format, terminal: &mut Terminal) ->
     while let Some(change) = changes.next().await {
         let text = match format {
             Format::Text => match terminal.size() {
-                Some(size) => Some(screen.redrawn(&as_text(hosted), size)),
+                Some(size) => Some(screen.redrawn(&as_text(hosted, terminal.layout()), size)),
                 None => lines.changed(&change),
             },
             Format::Json | Format::Raw => {
@@ -135,7 +137,7 @@ impl Screen {
         self.lines = 0;
         let mut shown = format!("{up}\r\u{1b}[J");
         for line in text.lines() {
-            let lines = line.width().div_ceil(width).max(1);
+            let lines = without_colors(line).width().div_ceil(width).max(1);
             if self.lines + lines >= height {
                 break;
             }
@@ -177,7 +179,7 @@ fn line(change: &StatusChange) -> String {
     text + "\n"
 }
 
-pub(super) fn as_text(hosted: &CommandHost) -> String {
+pub(super) fn as_text(hosted: &CommandHost, layout: TextLayout) -> String {
     let connections = hosted.host.servers().connections();
     let unstarted = unstarted(&hosted.loaded.config);
     if connections.is_empty() && unstarted.is_empty() {
@@ -189,7 +191,7 @@ pub(super) fn as_text(hosted: &CommandHost) -> String {
     let rows = statuses.iter().map(|(server, status)| row(server, status));
     let rows = rows.chain(unstarted.iter().map(unstarted_row));
     let rows: Vec<_> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
-    let mut text = report::table(&rows);
+    let mut text = report::table_with_head(&rows, layout);
     for (server, status) in &statuses {
         troubles(&mut text, server, status);
     }

@@ -91,13 +91,15 @@ fn list(file: &TokenFile, format: Format, terminal: &mut Terminal) -> Result<Out
     }
     if file.kept.is_empty() {
         terminal.tell(&format!("there are no tokens in {}\n", file.shown()));
+        return Ok(Outcome::Good);
     }
+    let head = ["name", "limited to", "created", "digest"].map(str::to_owned);
     let row = |(name, kept): (&String, &StoredToken)| {
         let created = kept.created.as_deref().map(escape_control).unwrap_or_default();
         [escape_control(name), kept.shown_scope(), created, kept.shown_digest()]
     };
-    let rows: Vec<_> = file.kept.iter().map(row).collect();
-    terminal.print(&report::table(&rows))?;
+    let rows: Vec<_> = std::iter::once(head).chain(file.kept.iter().map(row)).collect();
+    terminal.print(&report::table_with_head(&rows, terminal.layout()))?;
     Ok(Outcome::Good)
 }
 

@@ -20,6 +20,7 @@ use crate::host::tokenizer::Tokenizer;
 use crate::output::exit::Outcome;
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::output::text_layout::TextLayout;
 use crate::settings::Settings;
 
 /// The tokens of one tool.
@@ -54,7 +55,7 @@ pub(crate) fn run(
             view.definition(entry, hosted.host.description_style())
         });
         match settings.format {
-            Format::Text => terminal.print(&costs.as_text(arguments.tools))?,
+            Format::Text => terminal.print(&costs.as_text(arguments.tools, terminal.layout()))?,
             Format::Json | Format::Raw => {
                 let mut json = costs.as_json();
                 listed.add_to(&mut json);
@@ -97,7 +98,7 @@ impl Costs {
         self.servers.values().map(|tools| sum(tools)).sum::<usize>() + sum(&self.items)
     }
 
-    fn as_text(&self, shows_tools: bool) -> String {
+    fn as_text(&self, shows_tools: bool, layout: TextLayout) -> String {
         let mut rows = vec![["server".to_owned(), "tools".to_owned(), "tokens".to_owned()]];
         for (server, tools) in &self.servers {
             push_rows(&mut rows, server, tools, shows_tools);
@@ -113,6 +114,7 @@ impl Costs {
             let [first, second, third] = widths;
             let _ = writeln!(text, "{name:first$}  {tools:>second$}  {tokens:>third$}");
         }
+        let mut text = report::with_head(&text, layout);
         let direct = self.direct();
         let _ = writeln!(text, "\ndirect mode  {direct} tokens in every conversation");
         let _ = writeln!(text, "meta mode    {} tokens, and about 200 per search", self.meta);

@@ -112,17 +112,18 @@ impl TrustCommand<'_> {
             Format::Text => {
                 let line = |(path, file): (&String, &TrustedFile)| {
                     let outside = match &file.reach {
-                        FileReach::Anywhere => "with any files outside of its folder".to_owned(),
-                        FileReach::Listed(files) => {
-                            format!("with {} outside of its folder", plural(files.len(), "file"))
-                        }
-                        FileReach::Workspace => String::new(),
+                        FileReach::Anywhere => "any".to_owned(),
+                        FileReach::Listed(files) => files.len().to_string(),
+                        FileReach::Workspace => "none".to_owned(),
                     };
                     let digest: String = file.digest.chars().take(12).collect();
                     let since = escape_control(&file.since);
                     [escape_control(path), escape_control(&digest), since, outside]
                 };
-                report::table(&store.files.iter().map(line).collect::<Vec<_>>())
+                let head = ["file", "digest", "since", "files outside"].map(str::to_owned);
+                let rows: Vec<_> =
+                    std::iter::once(head).chain(store.files.iter().map(line)).collect();
+                report::table_with_head(&rows, terminal.layout())
             }
             Format::Json | Format::Raw => {
                 let json = store.files.iter().map(|(path, file)| file_json(path, file));

@@ -10,6 +10,7 @@ use trunkline::message::Raw;
 use trunkline::name::ServerName;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::text_layout::{Emphasis, TextLayout};
 use crate::arguments::Format;
 use crate::output_schema::{SCHEMA_VERSION, SCHEMA_VERSION_KEY};
 use crate::settings::Verbosity;
@@ -178,6 +179,17 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
         let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
     text
+}
+
+/// The same with a first row that names the columns.
+pub(crate) fn table_with_head<const N: usize>(rows: &[[String; N]], layout: TextLayout) -> String {
+    with_head(&table(rows), layout)
+}
+
+/// Paints the first line of a table, which names its columns.
+pub(crate) fn with_head(table: &str, layout: TextLayout) -> String {
+    let (head, rest) = table.split_once('\n').unwrap_or((table, ""));
+    format!("{}\n{rest}", layout.paint(Emphasis::Heading, head))
 }
 
 /// A JSON document with its version, indented or on one line.

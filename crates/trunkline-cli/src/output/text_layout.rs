@@ -133,7 +133,7 @@ fn is_verbatim(line: &str) -> bool {
 }
 
 /// The text without sequences that set colours.
-fn without_colors(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_colors(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return text.into();
     }

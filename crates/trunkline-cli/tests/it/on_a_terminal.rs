@@ -256,3 +256,24 @@ fn quoted_lines_of_a_file_are_not_wrapped() {
     let shown = on_terminal(&folder, 60, &["config", "--no-color", "--no-pager"], &[]);
     assert!(shown.text.contains(&format!("1 | {text}\n")), "{}", shown.text);
 }
+
+/// Seen: only that of `import` was bold.
+#[test]
+fn heads_of_tables_are_bold() {
+    let folder = folder();
+    let config = json!({ "mcpServers": { "docs": { "url": "https://example.com/mcp" } } });
+    let remote = Folder::new().file("trunkline.json", config.to_string());
+    for (folder, arguments, head) in [
+        (&folder, &["status"][..], "server "),
+        (&folder, &["trust", "--list"], "file "),
+        (&remote, &["login", "--status"], "server "),
+    ] {
+        let shown = on_terminal(folder, 200, arguments, &[]);
+        let bold = format!("\u{1b}[1m{head}");
+        assert!(shown.text.contains(&bold), "{arguments:?}: {}", shown.text);
+        let shown = on_terminal_with(&[("NO_COLOR", "1")], folder, 200, arguments, &[]);
+        assert!(!shown.text.contains("\u{1b}[1m"), "{arguments:?}: {}", shown.text);
+        let run = folder.run(arguments);
+        assert!(run.output.contains(head) && !run.output.contains('\u{1b}'), "{run}");
+    }
+}

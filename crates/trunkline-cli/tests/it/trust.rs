@@ -159,7 +159,7 @@ fn trust_is_for_one_path_and_can_be_taken_back() {
     write(&folder, ".mcp.json", &json!({ "evil": server }));
     assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
     let list = bare(&folder, &["trust", "--list"]);
-    assert!(list.output.starts_with("[folder]/project/.mcp.json"), "{list}");
+    assert!(list.output.contains("\n[folder]/project/.mcp.json"), "{list}");
 
     // The same content at another path is another file.
     let other = folder.project().join("sub");
