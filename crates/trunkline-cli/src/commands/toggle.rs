@@ -77,15 +77,15 @@ fn run(
         let state = if toggle == Toggle::On { "on" } else { "off" };
         let text: String =
             subjects.iter().map(|it| format!("{} is {state} {place}\n", described(it))).collect();
-        terminal.print(&match settings.format {
-            Format::Text => text,
+        match settings.format {
+            Format::Text => terminal.confirm(&text)?,
             format => {
                 let directory = state::project_directory(&hosted.loaded, environment);
                 let mut json = switched_json(&subjects, toggle, conversation);
                 json["directory"] = json!(directory);
-                report::document(&json, format)
+                terminal.print(&report::document(&json, format))?;
             }
-        })?;
+        }
         warn_of_other_reasons(hosted, conversation, (&subjects, toggle), terminal);
         Ok(Outcome::Good)
     })

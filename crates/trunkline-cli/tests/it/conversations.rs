@@ -86,6 +86,18 @@ fn toggles_are_kept_per_project_and_conversation() {
 }
 
 #[test]
+fn quiet_toggles_print_only_errors() {
+    let folder = folder();
+    for command in ["disable", "enable"] {
+        let run = folder.run(&[command, "words", "-q"]);
+        let shown = (run.code, run.output.as_str(), run.messages.as_str());
+        assert_eq!(shown, (0, "", ""), "{run}");
+    }
+    let run = folder.run(&["disable", "words", "-q", "--format", "json"]);
+    assert!(run.json()["switched"].is_array(), "{run}");
+}
+
+#[test]
 fn a_name_that_does_not_exist_switches_nothing() {
     let folder = folder();
     folder.trust();
