@@ -83,7 +83,16 @@ impl Section {
         Some((*row.cells.as_ref().ok()?.get(at)?)?.median)
     }
 
+    /// The row that the others are compared with: ours, or the first of ours if each is a command.
+    fn own_row(&self, ours: &str) -> Option<&PeerRow> {
+        let is_command =
+            |row: &&PeerRow| row.peer.strip_prefix(ours).is_some_and(|rest| rest.starts_with(' '));
+        let exact = self.rows.iter().find(|row| row.peer == ours);
+        exact.or_else(|| self.rows.iter().find(is_command))
+    }
+
     fn header(&self, ours: &str) -> Vec<String> {
+        let ours = self.own_row(ours).map_or(ours, |row| row.peer.as_str());
         let mut header = vec!["peer".to_owned()];
         header.extend(self.columns.iter().map(|(name, _)| (*name).to_owned()));
         header.push(format!("{ours} ÷ this"));
@@ -100,7 +109,8 @@ impl Section {
                     cells.push(value.map_or_else(|| "–".to_owned(), |it| it.format(*unit)));
                 }
                 let first = self.columns.first().map_or("", |(name, _)| *name);
-                let ratio = self.median(ours, first).zip(self.median(&row.peer, first));
+                let ours = self.own_row(ours).and_then(|row| self.median(&row.peer, first));
+                let ratio = ours.zip(self.median(&row.peer, first));
                 let ratio = ratio.map(|(ours, this)| ours / this).filter(|it| it.is_finite());
                 cells.push(ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")));
             }
