@@ -69,7 +69,8 @@ fn as_text(service: &ServiceInfo, status: &Value, layout: TextLayout) -> String 
     for project in status["projects"].as_array().into_iter().flatten() {
         text += &project_text(project, layout);
     }
-    text += &commands_text(status["commands"].as_array().map_or(&[][..], Vec::as_slice));
+    let processes = status["commands"].as_array().map_or(&[][..], Vec::as_slice);
+    text += &commands_text(processes, layout);
     if status["page"].is_string() {
         text += "\n`trunkline page` opens a page that shows and steers all of this.\n";
     }
@@ -97,7 +98,7 @@ fn project_text(project: &Value, layout: TextLayout) -> String {
 }
 
 /// The processes that are kept for commands.
-fn commands_text(processes: &[Value]) -> String {
+fn commands_text(processes: &[Value], layout: TextLayout) -> String {
     if processes.is_empty() {
         return String::new();
     }
@@ -113,7 +114,7 @@ fn commands_text(processes: &[Value]) -> String {
     });
     let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
     let mut text = "\nkept for commands\n".to_owned();
-    for line in report::table(&rows).lines() {
+    for line in report::table_with_head(&rows, layout).lines() {
         let _ = writeln!(text, "  {line}");
     }
     text

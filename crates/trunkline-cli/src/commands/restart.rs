@@ -38,6 +38,7 @@ pub(crate) fn ask_for_server(
 fn check_name(server: &str, status: &Value) -> Result<(), Failure> {
     let projects = status["projects"].as_array().into_iter().flatten();
     let servers = projects.filter_map(|project| project["servers"].as_array()).flatten();
+    let servers = servers.chain(status["commands"].as_array().into_iter().flatten());
     let names: Vec<&str> = servers.filter_map(|it| it["name"].as_str()).collect();
     if names.contains(&server) {
         return Ok(());
