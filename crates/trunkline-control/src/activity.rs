@@ -46,7 +46,7 @@ struct RecentCalls {
 /// A call as it is kept. It is described when it is asked for, which most never are.
 struct RecentCall {
     id: u64,
-    project: Box<str>,
+    project: Arc<str>,
     /// Without payloads that are not wanted.
     record: RequestRecord,
     payloads: Payloads,
@@ -88,11 +88,11 @@ impl Activity {
     }
 
     /// Adds a request that has ended.
-    pub(crate) fn add(&self, project: &str, record: &RequestRecord) {
-        self.shared.metrics.count(record);
+    pub(crate) fn add(&self, project: &Arc<str>, record: RequestRecord) {
+        self.shared.metrics.count(&record);
         #[cfg(feature = "otel")]
         if let Some(exporter) = self.shared.exporter.get() {
-            exporter.add(record);
+            exporter.add(&record);
         }
         // Lists and pings would crowd out calls.
         if !is_call(&record.method) {
@@ -101,13 +101,13 @@ impl Activity {
         let audit = self.audit(project);
         let payloads = audit.as_ref().map_or(Payloads::Digests, AuditLog::payloads);
         if let Some(audit) = &audit {
-            audit.add(project, record);
+            audit.add(project, &record);
         }
         let mut recent = self.recent();
         recent.last += 1;
         let id = recent.last;
         let record = kept_record(record, payloads);
-        recent.calls.push_front(RecentCall { id, project: project.into(), record, payloads });
+        recent.calls.push_front(RecentCall { id, project: Arc::clone(project), record, payloads });
         recent.calls.truncate(MAX_RECENT);
     }
 
@@ -139,7 +139,7 @@ impl Activity {
 
 struct ProjectObserver {
     activity: Activity,
-    project: Box<str>,
+    project: Arc<str>,
 }
 
 impl RequestObserver for ProjectObserver {
@@ -149,7 +149,7 @@ impl RequestObserver for ProjectObserver {
 
     fn on_request(&self, record: RequestRecord) {
         self.activity.metrics().in_flight().dec();
-        self.activity.add(&self.project, &record);
+        self.activity.add(&self.project, record);
     }
 
     fn is_tracing(&self) -> bool {
@@ -163,11 +163,10 @@ fn is_call(method: &str) -> bool {
 }
 
 /// A record without payloads that are not kept: they would hold memory.
-fn kept_record(record: &RequestRecord, payloads: Payloads) -> RequestRecord {
+fn kept_record(record: RequestRecord, payloads: Payloads) -> RequestRecord {
     let is_kept = |raw: &Raw| payloads == Payloads::Full && raw.bytes().len() <= MAX_PAYLOAD;
-    let params = if is_kept(&record.params) { record.params.clone() } else { Raw::empty_object() };
-    let result = record.result.clone().filter(is_kept);
-    RequestRecord { params, result, ..record.clone() }
+    let params = Some(record.params).filter(is_kept).unwrap_or_else(Raw::empty_object);
+    RequestRecord { params, result: record.result.filter(is_kept), ..record }
 }
 
 fn call_of(call: &RecentCall) -> Call {

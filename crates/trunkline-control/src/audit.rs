@@ -95,7 +95,7 @@ fn line_of(project: &str, record: &RequestRecord) -> Value {
     json!({
         "time": rfc3339(record.started),
         "project": project,
-        "client": record.client,
+        "client": record.client.as_deref(),
         "token": record.token,
         "conversation": record.conversation.as_ref().map(ConversationName::as_str),
         "method": record.method,

@@ -115,7 +115,7 @@ impl Drop for RecordGuard<'_> {
     fn drop(&mut self) {
         let duration = self.clock.elapsed();
         (self.record.duration, self.record.upstream) = (duration, duration);
-        self.control.activity().add(self.project, &self.record);
+        self.control.activity().add(&self.project.into(), self.record.clone());
     }
 }
 

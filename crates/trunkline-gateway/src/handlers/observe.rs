@@ -16,9 +16,7 @@ use trunkline::protocol::subject_key;
 
 use crate::client::caller::Caller;
 use crate::request::incoming::IncomingRequest;
-use crate::request::record::{
-    RequestObserver, RequestOutcome, RequestRecord, RequestTrace, client_name, cut,
-};
+use crate::request::record::{RequestObserver, RequestOutcome, RequestRecord, RequestTrace, cut};
 use crate::request::response::RpcResult;
 use crate::request::trace_context::{TRACEPARENT, TraceContext};
 
@@ -118,7 +116,7 @@ fn record_of(caller: &Caller, incoming: &IncomingRequest) -> RequestRecord {
         method: cut(&incoming.method).into(),
         subject,
         server: None,
-        client: client_name(&caller.client).map(Into::into),
+        client: caller.client.name().cloned(),
         token,
         conversation: caller.identity.scope.conversation().cloned(),
         outcome: RequestOutcome::Cancelled,

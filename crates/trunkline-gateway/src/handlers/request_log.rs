@@ -15,7 +15,7 @@ use trunkline::protocol::subject_key;
 use super::observe;
 use crate::client::caller::Caller;
 use crate::request::incoming::{ClientProfile, IncomingRequest};
-use crate::request::record::{client_name, cut};
+use crate::request::record::cut;
 use crate::request::response::{ResultBody, RpcResult};
 
 /// Handles a request in its span, and logs how it ended.
@@ -47,8 +47,8 @@ pub(crate) fn request_span(caller: &Caller, incoming: &IncomingRequest) -> Span 
     if span.is_disabled() {
         return span;
     }
-    if let Some(client) = client_name(&caller.client) {
-        span.record("client", &*client);
+    if let Some(client) = caller.client.name() {
+        span.record("client", &**client);
     }
     if let Principal::Token(name) = &caller.identity.principal {
         span.record("token", &**name);
@@ -78,7 +78,11 @@ pub(crate) fn record_server(server: Option<&ServerName>) {
 /// Logs that a legacy client has opened a session.
 pub(crate) fn session_opened(client: &ClientProfile) {
     if tracing::enabled!(tracing::Level::INFO) {
-        info!(client = client_name(client), version = &*client.version, "session opened");
+        info!(
+            client = client.name().map(|name| &**name),
+            version = &*client.version,
+            "session opened"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! A client request with its subject, `_meta` and era, parsed once.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::HeaderMap;
 use trunkline::connection::LogLevel;
@@ -9,6 +10,7 @@ use trunkline::principal::RequestPath;
 use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
 
 use super::errors::invalid;
+use super::record::client_name;
 use super::trace_context::TraceContext;
 use crate::access::budget::Reservation;
 
@@ -198,9 +200,20 @@ pub(crate) struct ClientProfile {
     pub(crate) capabilities: Raw,
     /// Its `clientInfo`.
     pub(crate) info: Option<Raw>,
+    /// Its name with its version, once it was needed.
+    name: OnceLock<Option<Arc<str>>>,
 }
 
 impl ClientProfile {
+    pub(crate) fn new(era: Era, version: Box<str>, capabilities: Raw, info: Option<Raw>) -> Self {
+        Self { era, version, capabilities, info, name: OnceLock::new() }
+    }
+
+    /// Name and version of the client, as it describes itself, for logs.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.name.get_or_init(|| client_name(self.info.as_ref()?)).as_ref()
+    }
+
     /// The client of a modern request. Fails if `_meta` lacks a required member.
     pub(crate) fn of_request(meta: &RequestMeta) -> Result<Self, RpcError> {
         let version = meta.version.as_ref().and_then(Raw::as_str);
@@ -208,7 +221,7 @@ impl ClientProfile {
         let capabilities = meta.capabilities.clone().filter(Raw::is_object);
         let capabilities =
             capabilities.ok_or_else(|| missing_meta(meta::CLIENT_CAPABILITIES, "an object"))?;
-        let client = Self { era: Era::Modern, version, capabilities, info: meta.info.clone() };
+        let client = Self::new(Era::Modern, version, capabilities, meta.info.clone());
         client.within_bounds()
     }
 
@@ -219,7 +232,7 @@ impl ClientProfile {
         let requested = requested.as_ref().and_then(Raw::as_str);
         let version = negotiated(requested.as_deref()).as_str().into();
         let capabilities = capabilities.filter(Raw::is_object).unwrap_or_else(Raw::empty_object);
-        let client = Self { era: Era::Legacy, version, capabilities, info };
+        let client = Self::new(Era::Legacy, version, capabilities, info);
         // The session outlives the bytes of this request.
         client.within_bounds().map(|client| client.detached())
     }
@@ -237,12 +250,8 @@ impl ClientProfile {
 
     /// A copy that does not keep the bytes of the request alive.
     pub(crate) fn detached(&self) -> Self {
-        Self {
-            era: self.era,
-            version: self.version.clone(),
-            capabilities: self.capabilities.detached(),
-            info: self.info.as_ref().map(Raw::detached),
-        }
+        let (capabilities, info) = (self.capabilities.detached(), self.info.as_ref());
+        Self::new(self.era, self.version.clone(), capabilities, info.map(Raw::detached))
     }
 
     /// Size of `capabilities` and `clientInfo` in bytes.

@@ -1,6 +1,7 @@
 //! The record of a request that has ended, for observers.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use trunkline::call::{CallError, CallErrorKind};
@@ -8,7 +9,6 @@ use trunkline::error::ErrorKind;
 use trunkline::message::Raw;
 use trunkline::name::{ConversationName, ServerName};
 
-use super::incoming::ClientProfile;
 use super::trace_context::TraceContext;
 
 /// Characters of a name that are logged.
@@ -46,7 +46,7 @@ pub struct RequestRecord {
     /// The server that it was relayed to.
     pub server: Option<ServerName>,
     /// Name and version of the client, as it describes itself.
-    pub client: Option<Box<str>>,
+    pub client: Option<Arc<str>>,
     /// The name of its token.
     pub token: Option<Box<str>>,
     /// The conversation that it belongs to.
@@ -133,15 +133,14 @@ impl RequestOutcome {
 }
 
 /// The name and version of a client, as it describes itself.
-pub(crate) fn client_name(client: &ClientProfile) -> Option<String> {
-    let info = client.info.as_ref()?;
+pub(super) fn client_name(info: &Raw) -> Option<Arc<str>> {
     let text = |key| info.get(key).as_ref().and_then(Raw::as_str).map(Cow::into_owned);
     let name = text("name")?;
     let name = match text("version") {
         Some(version) => format!("{name} {version}"),
         None => name,
     };
-    Some(cut(&name).into_owned())
+    Some(cut(&name).into())
 }
 
 /// The first characters of a name.

@@ -20,7 +20,7 @@ fn raw(text: &str) -> Raw {
 }
 
 fn client(era: Era, capabilities: &str) -> ClientProfile {
-    ClientProfile { era, version: "".into(), capabilities: raw(capabilities), info: None }
+    ClientProfile::new(era, "".into(), raw(capabilities), None)
 }
 
 fn failure(kind: FailureKind) -> Failure {
