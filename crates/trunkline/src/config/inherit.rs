@@ -314,7 +314,11 @@ fn is_key_of_secrets(name: &str) -> bool {
 }
 
 fn is_inherited_by_all(name: &str) -> bool {
-    let mut patterns = INHERITED.iter().flat_map(|(_, patterns)| *patterns);
+    // Most patterns start with another letter, and every server asks for every variable.
+    let first = |text: &str| text.as_bytes().first().map(u8::to_ascii_uppercase);
+    let own_first = first(name);
+    let patterns = INHERITED.iter().flat_map(|(_, patterns)| *patterns);
+    let mut patterns = patterns.filter(|pattern| first(pattern) == own_first);
     patterns.any(|pattern| match pattern.split_once('*') {
         None => name.eq_ignore_ascii_case(pattern),
         Some((start, end)) => {
