@@ -9,6 +9,10 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 /// variable; the spawn ID is among the first few kilobytes unless a process hides it on purpose.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
+/// More than `/proc/ID/stat` ever has: 52 numbers and a name of at most 64 bytes. The kernel returns it with one
+/// read if the buffer is large enough.
+const MAX_STAT_BYTES: usize = 2048;
+
 /// A process, distinguished from later ones with the same ID by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProcessIdentity {
@@ -31,8 +35,9 @@ pub(crate) struct Process {
 impl Process {
     /// The process with this ID, if there is one.
     pub(crate) fn read(id: i32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-        Self::parse(id, &String::from_utf8_lossy(&stat))
+        let mut stat = [0; MAX_STAT_BYTES];
+        let length = File::open(format!("/proc/{id}/stat")).ok()?.read(&mut stat).ok()?;
+        Self::parse(id, &String::from_utf8_lossy(&stat[..length]))
     }
 
     fn parse(id: i32, stat: &str) -> Option<Self> {
