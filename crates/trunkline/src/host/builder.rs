@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::{io, thread};
 
 use tokio::sync::oneshot;
@@ -46,7 +46,8 @@ pub struct HostBuilder {
     is_lazy: bool,
     environment: Option<Arc<dyn Environment + Send + Sync>>,
     resolver: Arc<dyn Resolver + Send + Sync>,
-    child: ChildOptions,
+    /// Determined at first use unless it is set: that inspects the processes above this one.
+    child: OnceLock<ChildOptions>,
     http: HttpSource,
     cache_dir: Option<PathBuf>,
     capabilities: Option<Raw>,
@@ -80,6 +81,11 @@ impl HttpSource {
     }
 }
 
+/// Options of child processes that inherit no variables.
+fn without_environment() -> ChildOptions {
+    ChildOptions::from_environment(std::iter::empty())
+}
+
 /// The source of the configuration.
 enum ConfigSource {
     Loaded(Box<LoadedConfig>),
@@ -96,7 +102,7 @@ impl Host {
             is_lazy: false,
             environment: None,
             resolver: Arc::new(EmptyResolver),
-            child: ChildOptions::from_environment(std::iter::empty()),
+            child: OnceLock::new(),
             http: HttpSource::Options(HttpOptions::default()),
             cache_dir: None,
             capabilities: None,
@@ -182,7 +188,7 @@ impl HostBuilder {
     /// The Trunkline processes above this one, by the [options of child processes](Self::child_options).
     /// A program checks its configuration with it before it starts anything (CON-16).
     pub fn chain(&self) -> &Chain {
-        self.child.chain()
+        self.child.get_or_init(without_environment).chain()
     }
 
     /// Uses the environment of this process: reads files, resolves references such as `${TOKEN}` and
@@ -223,7 +229,7 @@ impl HostBuilder {
     pub fn inherit_env(self) -> Self {
         let system = Arc::new(SystemEnv::new());
         let resolver: Arc<dyn Resolver + Send + Sync> = system.clone();
-        let child = system.child_options();
+        let child = OnceLock::from(system.child_options());
         let builder =
             Self { resolver, child, http: HttpSource::Environment(system.clone()), ..self };
         builder.environment(system)
@@ -241,7 +247,7 @@ impl HostBuilder {
 
     /// Sets the options of child processes, such as the variables they inherit.
     pub fn child_options(self, child: ChildOptions) -> Self {
-        Self { child, ..self }
+        Self { child: OnceLock::from(child), ..self }
     }
 
     /// Sets the options of remote connections: proxies and certificates.
@@ -412,7 +418,8 @@ impl HostBuilder {
         if self.is_lazy {
             host.config.start_lazily();
         }
-        let mut connections = ConnectionOptions::new(self.resolver, self.child, self.http.read());
+        let child = self.child.into_inner().unwrap_or_else(without_environment);
+        let mut connections = ConnectionOptions::new(self.resolver, child, self.http.read());
         if let Some(directory) = self.cache_dir {
             connections = connections.with_cache_dir(directory);
         }

@@ -94,7 +94,8 @@ fn joined(known: &str, new: &str) -> String {
 #[cfg(target_os = "linux")]
 mod system {
     use std::fs::{self, File};
-    use std::io::{Read as _, Write as _};
+    use std::io::{self, Read as _, Write as _};
+    use std::path::{Path, PathBuf};
 
     use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -149,17 +150,24 @@ mod system {
     pub(super) fn published_by(id: i32) -> Vec<String> {
         // The files of another user's process cannot be read.
         let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return Vec::new() };
-        let is_marker = |target: &std::path::Path| {
+        let is_marker = |target: &Path| {
             let target = target.to_string_lossy();
             target.strip_prefix("/memfd:").is_some_and(|name| name.starts_with(MARKER_NAME))
         };
-        let read = |path: std::path::PathBuf| {
-            fs::read_link(&path).ok().filter(|target| is_marker(target))?;
+        let read = |path: PathBuf| {
             let mut text = String::new();
             File::open(path).ok()?.take(MAX_CHAIN_BYTES).read_to_string(&mut text).ok()?;
             Some(text)
         };
-        files.take(MAX_OPEN_FILES).flatten().filter_map(|file| read(file.path())).collect()
+        let is_denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        let targets = files.take(MAX_OPEN_FILES).flatten().map(|file| {
+            let path = file.path();
+            (fs::read_link(&path), path)
+        });
+        // Permission is for the process, not for each of its files.
+        let allowed = targets.take_while(|(target, _)| !target.as_ref().is_err_and(is_denied));
+        let marked = allowed.filter(|(target, _)| target.as_ref().is_ok_and(|it| is_marker(it)));
+        marked.filter_map(|(_, path)| read(path)).collect()
     }
 
     /// An anonymous file with a text, which children do not inherit.
