@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use super::pagination::PageReader;
 use super::state::status::RejectedItem;
@@ -40,6 +41,8 @@ pub(super) struct NegotiatedProtocol {
 pub(super) struct ServerCache {
     spoken: Mutex<HashMap<Fingerprint, NegotiatedProtocol>>,
     folder: Option<PathBuf>,
+    /// Held to write a file: when many servers start, each write at the same time would need a thread of its own.
+    writer: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The content of a cache file.
@@ -62,7 +65,7 @@ pub(super) struct CachedTools {
 impl ServerCache {
     /// A cache that is also stored in a directory.
     pub(super) fn in_dir(folder: PathBuf) -> Self {
-        Self { spoken: Mutex::default(), folder: Some(folder) }
+        Self { folder: Some(folder), ..Self::default() }
     }
 
     /// The protocol that was last negotiated with a server.
@@ -97,6 +100,20 @@ impl ServerCache {
         }
     }
 
+    /// Writes a file when no other one is written. Returns the kind of error, for a message.
+    pub(super) fn write(
+        &self,
+        record: CacheRecord,
+    ) -> impl Future<Output = Option<Box<str>>> + use<> {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let _turn = writer.lock().await;
+            let written = spawn_blocking(move || record.write()).await;
+            let written = written.unwrap_or_else(|error| Err(error.into()));
+            written.err().map(|error| error.kind().to_string().into())
+        }
+    }
+
     /// The file to write for the tools of a server; `None` without a cache directory.
     pub(super) fn store(
         &self,
@@ -126,7 +143,7 @@ impl CacheRecord {
     }
 
     /// Writes the file atomically, also with concurrent readers and writers.
-    pub(super) fn write(self) -> io::Result<()> {
+    fn write(self) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }

@@ -341,10 +341,8 @@ impl ServerActor {
         }
         let published = Arc::clone(&self.published);
         while self.writing.try_join_next().is_some() {}
-        self.writing.spawn_blocking(move || {
-            let failure = record.write().err().map(|error| error.kind().to_string().into());
-            published.record_cache_error(failure);
-        });
+        let written = self.options.cache().write(record);
+        self.writing.spawn(async move { published.record_cache_error(written.await) });
     }
 
     /// Handles a page of a list, and publishes the list if it is complete.
