@@ -211,24 +211,18 @@ fn spawn_in_group(
     let spawn_id = SpawnId::generate().ok_or(io::ErrorKind::Unsupported)?;
     command.env(spawn_id::VARIABLE, spawn_id.below(options.outer.as_deref()));
     let begin = |group| ServerProcesses::begin(group, spawn_id, options.with_cgroups);
-    let Some(mut reserved) = watchdog::reserve() else {
+    let Some(reserved) = watchdog::reserve() else {
         #[cfg(unix)]
         command.process_group(0);
         let child = own_children::spawn(|| command.spawn(), Child::id)?;
-        let processes = child.id().and_then(ProcessGroup::led_by).map(|group| begin(group).0);
+        let processes = child.id().and_then(ProcessGroup::led_by).map(begin);
         note_start(processes.as_ref(), &child);
         return Ok((child, processes, None));
     };
-    let (processes, is_guarded) = begin(reserved.group());
-    if is_guarded {
-        reserved.pause();
-    }
+    let processes = begin(reserved.group());
     #[cfg(unix)]
     command.process_group(reserved.group().number());
-    let spawned = own_children::spawn(|| command.spawn(), Child::id);
-    // In this order: a record may be dropped only after its processes have ended.
-    reserved.release();
-    let child = spawned?;
+    let child = own_children::spawn(|| command.spawn(), Child::id)?;
     note_start(Some(&processes), &child);
     Ok((child, Some(processes), Some(reserved)))
 }

@@ -10,8 +10,6 @@ pub(in crate::transport) struct ProcessGroup {
 /// A signal to a process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::transport) enum GroupSignal {
-    /// SIGSTOP.
-    Pause,
     /// SIGTERM.
     Terminate,
     /// SIGKILL.
@@ -34,7 +32,6 @@ impl ProcessGroup {
     /// Signals every process of the group. An empty group is no error.
     pub(in crate::transport) fn signal(self, order: GroupSignal) {
         let signal = match order {
-            GroupSignal::Pause => rustix::process::Signal::STOP,
             GroupSignal::Terminate => rustix::process::Signal::TERM,
             GroupSignal::Kill => rustix::process::Signal::KILL,
         };

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 #[cfg(unix)]
 use super::own_children;
-use super::process_group::{GroupSignal, ProcessGroup};
+use super::process_group::ProcessGroup;
 
 /// The script of the watchdog.
 const SCRIPT: &str = include_str!("watchdog.sh");
@@ -62,9 +62,11 @@ impl WatchdogRecord {
         Self { slot: guard.map(|guard| lock(guard).slots.take()) }
     }
 
-    /// Replaces the record. Returns whether a watchdog received it.
-    pub(in crate::transport) fn write(&self, items: &[String]) -> bool {
-        self.slot.is_some_and(|slot| send(&format!("+ {slot} {}\n", items.join(" "))))
+    /// Replaces the record.
+    pub(in crate::transport) fn write(&self, items: &[String]) {
+        if let Some(slot) = self.slot {
+            send(&format!("+ {slot} {}\n", items.join(" ")));
+        }
     }
 }
 
@@ -81,9 +83,11 @@ impl Drop for WatchdogRecord {
 ///
 /// A group is identified by its first process, so the group of a server that leads its own can be
 /// recorded only once the server runs. If this process were killed before that, the server would
-/// remain. The first process of a reserved group is a shell that does nothing, and ends once the
-/// server has joined. Until it is reaped, when this is dropped, it counts as a process of the
-/// group.
+/// remain. A server that leads its group could not create a session either.
+///
+/// The first process of a reserved group is a shell that does nothing. It is killed at once, so that
+/// it does not even load, which is most of its cost. A process that has ended belongs to its group
+/// until it is reaped, when this is dropped; by then the server has joined.
 ///
 /// It has to be a separate program: nothing else creates a group before a server is in it, not even
 /// job control, for which most shells require a terminal and then take it over.
@@ -95,7 +99,7 @@ pub(in crate::transport) struct ReservedGroup {
 /// Reserves a group for a server that is about to be started. `None` without process groups or
 /// without a shell; then the server leads its own group.
 pub(in crate::transport) fn reserve() -> Option<ReservedGroup> {
-    let first = shell("read -r line").ok()?;
+    let first = start_first().ok()?;
     let group = ProcessGroup::led_by(first.id())?;
     Some(ReservedGroup { group, first })
 }
@@ -104,32 +108,20 @@ impl ReservedGroup {
     pub(in crate::transport) fn group(&self) -> ProcessGroup {
         self.group
     }
-
-    /// Stops the first process: only its existence matters, and this way it does not even load,
-    /// which is most of its cost. Only for a group that the watchdog knows: a stopped process does
-    /// not notice the end of this process.
-    pub(in crate::transport) fn pause(&self) {
-        self.group.signal(GroupSignal::Pause);
-    }
-
-    /// Kills the first process without reaping it: when many servers start, that would take as long
-    /// as starting it did.
-    pub(in crate::transport) fn release(&mut self) {
-        let _ = self.first.kill();
-    }
 }
 
 impl Drop for ReservedGroup {
     fn drop(&mut self) {
-        self.release();
         let _ = self.first.wait();
     }
 }
 
 /// Writes a line in one piece, so that the watchdog never reads half of one.
-fn send(line: &str) -> bool {
-    let Some(Some(guard)) = GUARD.get() else { return false };
-    lock(guard).input.write_all(line.as_bytes()).is_ok()
+fn send(line: &str) {
+    if let Some(Some(guard)) = GUARD.get() {
+        // A watchdog that was killed cannot be replaced; servers end when their input does.
+        let _ = lock(guard).input.write_all(line.as_bytes());
+    }
 }
 
 fn lock(guard: &Mutex<Watchdog>) -> MutexGuard<'_, Watchdog> {
@@ -137,30 +129,51 @@ fn lock(guard: &Mutex<Watchdog>) -> MutexGuard<'_, Watchdog> {
 }
 
 fn start() -> Option<Mutex<Watchdog>> {
-    let mut process = shell(SCRIPT).ok()?;
+    let mut process = start_watchdog().ok()?;
     let input = process.stdin.take()?;
     Some(Mutex::new(Watchdog { input, slots: RecordSlots::default(), _process: process }))
 }
 
 /// A shell with a minimal environment, in its own process group.
 #[cfg(unix)]
-fn shell(script: &str) -> io::Result<Child> {
+fn shell(script: &str) -> Command {
     use std::os::unix::process::CommandExt as _;
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", script])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .current_dir("/")
         // In its own group, so that signals to the group of this process do not reach it.
         .process_group(0);
+    command
+}
+
+#[cfg(unix)]
+fn start_watchdog() -> io::Result<Child> {
+    let mut command = shell(SCRIPT);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     own_children::spawn(|| command.spawn(), |child| Some(child.id()))
 }
 
+/// Starts and kills a process, which is not reaped yet.
+#[cfg(unix)]
+fn start_first() -> io::Result<Child> {
+    let mut command = shell(":");
+    let start = || {
+        let mut first = command.spawn()?;
+        // If it ends by itself before, it belongs to its group as well.
+        let _ = first.kill();
+        Ok(first)
+    };
+    own_children::spawn(start, |child| Some(child.id()))
+}
+
 #[cfg(not(unix))]
-fn shell(_: &str) -> io::Result<Child> {
+fn start_watchdog() -> io::Result<Child> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(not(unix))]
+fn start_first() -> io::Result<Child> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -60,12 +60,11 @@ pub(super) struct ServerProcesses {
 /// Finds processes by spawn ID, ancestry, session and cgroup.
 #[cfg(target_os = "linux")]
 impl ServerProcesses {
-    /// Tracks the processes of a server that is about to be started in a group. Also returns
-    /// whether the watchdog ends them if this process is killed.
-    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, with_cgroup: bool) -> (Self, bool) {
+    /// Tracks the processes of a server that is about to be started in a group.
+    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, with_cgroup: bool) -> Self {
         let cgroup = with_cgroup.then(|| Cgroup::create(&spawn_id).map(Arc::new)).flatten();
-        let (tracked, is_guarded) = TrackerGuard::begin(spawn_id, group, cgroup);
-        (Self { group, tracked, seen: Vec::new() }, is_guarded)
+        let tracked = TrackerGuard::begin(spawn_id, group, cgroup);
+        Self { group, tracked, seen: Vec::new() }
     }
 
     /// Registers the process that the server was started as.
@@ -137,7 +136,6 @@ pub(super) fn end_orphans(tried: &[RemainingProcess]) -> Vec<RemainingProcess> {
 #[cfg(target_os = "linux")]
 fn signal_of(order: GroupSignal) -> Signal {
     match order {
-        GroupSignal::Pause => Signal::STOP,
         GroupSignal::Terminate => Signal::TERM,
         GroupSignal::Kill => Signal::KILL,
     }
@@ -153,11 +151,10 @@ fn remaining(process: &Process) -> Option<RemainingProcess> {
 #[cfg(not(target_os = "linux"))]
 impl ServerProcesses {
     #[expect(clippy::needless_pass_by_value, reason = "the tracker on Linux keeps it")]
-    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, _: bool) -> (Self, bool) {
+    pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, _: bool) -> Self {
         let record = WatchdogRecord::new();
-        let items = [format!("g{}", group.number()), format!("t{}", spawn_id.as_str())];
-        let is_guarded = record.write(&items);
-        (Self { group, _record: record }, is_guarded)
+        record.write(&[format!("g{}", group.number()), format!("t{}", spawn_id.as_str())]);
+        Self { group, _record: record }
     }
 
     pub(super) fn started(&self, _: u32) {}

@@ -86,24 +86,23 @@ pub(super) fn become_subreaper() {
 }
 
 impl TrackerGuard {
-    /// Tracks a server that is about to be started in a group. Also returns whether the watchdog
-    /// recorded it.
+    /// Tracks a server that is about to be started in a group.
     pub(super) fn begin(
         spawn_id: SpawnId,
         group: ProcessGroup,
         cgroup: Option<Arc<Cgroup>>,
-    ) -> (Self, bool) {
+    ) -> Self {
         let record = WatchdogRecord::new();
         let (known, told) = (HashSet::new(), HashSet::new());
         let server = TrackedServer { spawn_id, group, cgroup, known, told, record };
-        let is_recorded = server.write_record();
+        server.write_record();
         let key = with(|tracker| {
             tracker.next += 1;
             tracker.servers.insert(tracker.next, server);
             tracker.start_survey();
             tracker.next
         });
-        (Self { key }, is_recorded)
+        Self { key }
     }
 
     /// Registers the process that the server was started as.
@@ -189,13 +188,13 @@ impl TrackedServer {
         ServerTraits { spawn_id, group, known: &self.known, in_cgroup }
     }
 
-    fn write_record(&self) -> bool {
+    fn write_record(&self) {
         let cgroup = self.cgroup.as_ref().map(|cgroup| format!("c{}", cgroup.folder().display()));
         let mut items = vec![format!("g{}", self.group.number())];
         items.push(format!("t{}", self.spawn_id.as_str()));
         items.extend(cgroup);
         items.extend(on_told(&self.told));
-        self.record.write(&items)
+        self.record.write(&items);
     }
 }
 
@@ -300,9 +299,7 @@ impl Tracker {
                 self.orphans_record.get_or_insert_with(WatchdogRecord::new).write(&items);
             }
             ProcessOwner::Server(key) => {
-                self.servers.get(&key).inspect(|server| {
-                    server.write_record();
-                });
+                self.servers.get(&key).inspect(|server| server.write_record());
             }
         }
     }
