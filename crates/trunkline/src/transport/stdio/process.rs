@@ -6,6 +6,8 @@ mod ancestry;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]
+mod cgroup_move;
+#[cfg(target_os = "linux")]
 mod snapshot;
 #[cfg(target_os = "linux")]
 mod tracker;
@@ -26,6 +28,8 @@ use super::process_group::{GroupSignal, ProcessGroup};
 use super::watchdog::{self, ReservedGroup};
 use crate::config::{ResolvedStdio, Secret, is_command_line};
 use crate::error::{Error, ErrorKind};
+#[cfg(target_os = "linux")]
+use cgroup_move::CgroupMove;
 pub use child_env::ChildOptions;
 pub use processes::RemainingProcess;
 use processes::{AFTER_KILL, SEARCH_PAUSE, ServerProcesses};
@@ -39,6 +43,9 @@ const KILL_PAUSE: Duration = Duration::from_millis(100);
 
 /// A running process with its descendants.
 pub(in crate::transport) struct ServerProcess {
+    /// The move into its cgroup, until it is finished. Before `child`, because it is dropped first.
+    #[cfg(target_os = "linux")]
+    cgroup_move: Option<CgroupMove>,
     child: Child,
     /// Its tracked descendants. `None` once it was stopped.
     processes: Option<Arc<Mutex<ServerProcesses>>>,
@@ -81,6 +88,8 @@ impl ServerProcess {
             return Err(io::Error::other("the process has no streams"));
         };
         let process = Self {
+            #[cfg(target_os = "linux")]
+            cgroup_move: processes.as_ref().zip(child.id()).and_then(|(it, id)| it.started(id)),
             #[cfg(windows)]
             job: crate::transport::stdio::job::ServerJob::around(&child),
             child,
@@ -102,6 +111,11 @@ impl ServerProcess {
 
     /// Waits for the process itself to exit; its descendants may still run.
     pub(in crate::transport) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        #[cfg(target_os = "linux")]
+        if let Some(cgroup_move) = &mut self.cgroup_move {
+            cgroup_move.finished().await;
+            self.cgroup_move = None;
+        }
         self.child.wait().await
     }
 
@@ -145,7 +159,7 @@ impl ServerProcess {
     /// Whether the process and its descendants are gone by the deadline.
     async fn wait_until_gone(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
-        if timeout(left, self.child.wait()).await.is_err() {
+        if timeout(left, self.ended()).await.is_err() {
             return false;
         }
         let mut pause = SEARCH_PAUSE;
@@ -216,21 +230,13 @@ fn spawn_in_group(
         command.process_group(0);
         let child = own_children::spawn(|| command.spawn(), Child::id)?;
         let processes = child.id().and_then(ProcessGroup::led_by).map(begin);
-        note_start(processes.as_ref(), &child);
         return Ok((child, processes, None));
     };
     let processes = begin(reserved.group());
     #[cfg(unix)]
     command.process_group(reserved.group().number());
     let child = own_children::spawn(|| command.spawn(), Child::id)?;
-    note_start(Some(&processes), &child);
     Ok((child, Some(processes), Some(reserved)))
-}
-
-fn note_start(processes: Option<&ServerProcesses>, child: &Child) {
-    if let (Some(processes), Some(id)) = (processes, child.id()) {
-        processes.started(id);
-    }
 }
 
 /// The error for a process that could not be started, with a hint.

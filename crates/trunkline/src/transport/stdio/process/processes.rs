@@ -1,8 +1,6 @@
 //! All processes of a server: searches for them, signals them, and lists those that remain.
 
 #[cfg(target_os = "linux")]
-use std::sync::Arc;
-#[cfg(target_os = "linux")]
 use std::thread;
 use std::time::Duration;
 #[cfg(target_os = "linux")]
@@ -12,7 +10,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 #[cfg(target_os = "linux")]
-use super::cgroup::Cgroup;
+use super::cgroup_move::CgroupMove;
 use super::spawn_id::SpawnId;
 #[cfg(target_os = "linux")]
 pub(super) use super::tracker::become_subreaper;
@@ -62,14 +60,13 @@ pub(super) struct ServerProcesses {
 impl ServerProcesses {
     /// Tracks the processes of a server that is about to be started in a group.
     pub(super) fn begin(group: ProcessGroup, spawn_id: SpawnId, with_cgroup: bool) -> Self {
-        let cgroup = with_cgroup.then(|| Cgroup::create(&spawn_id).map(Arc::new)).flatten();
-        let tracked = TrackerGuard::begin(spawn_id, group, cgroup);
+        let tracked = TrackerGuard::begin(spawn_id, group, with_cgroup);
         Self { group, tracked, seen: Vec::new() }
     }
 
-    /// Registers the process that the server was started as.
-    pub(super) fn started(&self, id: u32) {
-        self.tracked.started(id);
+    /// Registers the process that the server was started as, and begins to move it into its cgroup.
+    pub(super) fn started(&self, id: u32) -> Option<CgroupMove> {
+        self.tracked.started(id)
     }
 
     /// Searches for them. Returns whether there is none.
@@ -156,8 +153,6 @@ impl ServerProcesses {
         record.write(&[format!("g{}", group.number()), format!("t{}", spawn_id.as_str())]);
         Self { group, _record: record }
     }
-
-    pub(super) fn started(&self, _: u32) {}
 
     pub(super) fn all_gone(&mut self) -> bool {
         !self.group.is_alive()

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitOptions};
 
 use super::cgroup::Cgroup;
+use super::cgroup_move::CgroupMove;
 use super::snapshot::{ServerTraits, Snapshot};
 use super::spawn_id::{SpawnId, VARIABLE};
 use crate::transport::stdio::own_children::{SpawnPause, is_own};
@@ -69,6 +70,7 @@ enum ProcessOwner {
 /// Tracks the processes of a server until it is dropped.
 pub(crate) struct TrackerGuard {
     key: u64,
+    with_cgroup: bool,
 }
 
 fn lock() -> MutexGuard<'static, Option<Tracker>> {
@@ -87,14 +89,10 @@ pub(super) fn become_subreaper() {
 
 impl TrackerGuard {
     /// Tracks a server that is about to be started in a group.
-    pub(super) fn begin(
-        spawn_id: SpawnId,
-        group: ProcessGroup,
-        cgroup: Option<Arc<Cgroup>>,
-    ) -> Self {
+    pub(super) fn begin(spawn_id: SpawnId, group: ProcessGroup, with_cgroup: bool) -> Self {
         let record = WatchdogRecord::new();
         let (known, told) = (HashSet::new(), HashSet::new());
-        let server = TrackedServer { spawn_id, group, cgroup, known, told, record };
+        let server = TrackedServer { spawn_id, group, cgroup: None, known, told, record };
         server.write_record();
         let key = with(|tracker| {
             tracker.next += 1;
@@ -102,24 +100,22 @@ impl TrackerGuard {
             tracker.start_survey();
             tracker.next
         });
-        Self { key }
+        Self { key, with_cgroup }
     }
 
-    /// Registers the process that the server was started as.
-    pub(super) fn started(&self, id: u32) {
-        let Some(process) = i32::try_from(id).ok().and_then(Process::read) else { return };
-        with(|tracker| {
+    /// Registers the process that the server was started as, and begins to move it into its cgroup.
+    pub(super) fn started(&self, id: u32) -> Option<CgroupMove> {
+        let process = i32::try_from(id).ok().and_then(Process::read)?;
+        let spawn_id = with(|tracker| {
             tracker.unrelated.remove(&process.identity.id);
-            let Some(server) = tracker.servers.get_mut(&self.key) else { return };
-            if let Some(cgroup) = &server.cgroup
-                && cgroup.add(id).is_err()
-            {
-                server.cgroup = None;
-            }
+            let server = tracker.servers.get_mut(&self.key)?;
             server.known.insert(process.identity);
             server.told.insert(process.identity);
             server.write_record();
-        });
+            Some(server.spawn_id.clone())
+        })?;
+        let key = self.key;
+        self.with_cgroup.then(|| CgroupMove::begin(move || move_to_cgroup(key, &spawn_id, id)))
     }
 
     /// All running processes of the server.
@@ -150,6 +146,25 @@ impl Drop for TrackerGuard {
         let server = with(|tracker| tracker.servers.remove(&self.key));
         drop(server);
     }
+}
+
+/// Creates a cgroup for a server, where permitted, and moves its process into it.
+fn move_to_cgroup(key: u64, spawn_id: &SpawnId, process: u32) {
+    let Some(cgroup) = Cgroup::create(spawn_id) else { return };
+    let cgroup = Arc::new(cgroup);
+    // Recorded first, so that the watchdog removes it however this process ends.
+    set_cgroup(key, Some(Arc::clone(&cgroup)));
+    if cgroup.add(process).is_err() {
+        set_cgroup(key, None);
+    }
+}
+
+fn set_cgroup(key: u64, cgroup: Option<Arc<Cgroup>>) {
+    with(|tracker| {
+        let Some(server) = tracker.servers.get_mut(&key) else { return };
+        server.cgroup = cgroup;
+        server.write_record();
+    });
 }
 
 /// Orphans of servers that have ended, with their descendants; none while a server runs, because
