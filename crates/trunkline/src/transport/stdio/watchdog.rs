@@ -68,6 +68,14 @@ impl WatchdogRecord {
             send(&format!("+ {slot} {}\n", items.join(" ")));
         }
     }
+
+    /// Adds an item to the record.
+    #[cfg(target_os = "linux")]
+    pub(in crate::transport) fn add(&self, item: &str) {
+        if let Some(slot) = self.slot {
+            send(&format!("a {slot} {item}\n"));
+        }
+    }
 }
 
 impl Drop for WatchdogRecord {

@@ -2,6 +2,7 @@
 # stops what is left of them. Portable: dash, bash, busybox. `/proc` is used where there is one.
 #
 #   + SLOT ITEM…   the record of a server, in place of an earlier one of the same slot
+#   a SLOT ITEM…   more items of a record: a shell reads a pipe byte by byte, so records are not repeated
 #   - SLOT         the server is gone
 #
 # An item is a letter and a value: g and a process group, t and a spawn ID that its processes carry
@@ -13,6 +14,7 @@ while read -r word slot record; do
   case $slot in '' | *[!0-9]*) continue ;; esac
   case $word in
     +) eval "record_$slot=\$record"; [ "$slot" -le "$last" ] || last=$slot ;;
+    a) eval "record_$slot=\"\$record_$slot \$record\"" ;;
     -) unset "record_$slot" ;;
   esac
 done

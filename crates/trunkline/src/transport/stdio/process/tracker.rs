@@ -111,7 +111,7 @@ impl TrackerGuard {
             let server = tracker.servers.get_mut(&self.key)?;
             server.known.insert(process.identity);
             server.told.insert(process.identity);
-            server.write_record();
+            server.record.add(&process_item(process.identity));
             Some(server.spawn_id.clone())
         })?;
         let key = self.key;
@@ -163,7 +163,10 @@ fn set_cgroup(key: u64, cgroup: Option<Arc<Cgroup>>) {
     with(|tracker| {
         let Some(server) = tracker.servers.get_mut(&key) else { return };
         server.cgroup = cgroup;
-        server.write_record();
+        match server.cgroup_item() {
+            Some(item) => server.record.add(&item),
+            None => server.write_record(),
+        }
     });
 }
 
@@ -204,17 +207,24 @@ impl TrackedServer {
     }
 
     fn write_record(&self) {
-        let cgroup = self.cgroup.as_ref().map(|cgroup| format!("c{}", cgroup.folder().display()));
         let mut items = vec![format!("g{}", self.group.number())];
         items.push(format!("t{}", self.spawn_id.as_str()));
-        items.extend(cgroup);
+        items.extend(self.cgroup_item());
         items.extend(on_told(&self.told));
         self.record.write(&items);
+    }
+
+    fn cgroup_item(&self) -> Option<String> {
+        self.cgroup.as_ref().map(|cgroup| format!("c{}", cgroup.folder().display()))
     }
 }
 
 fn on_told(processes: &HashSet<ProcessIdentity>) -> impl Iterator<Item = String> {
-    processes.iter().take(MAX_TOLD).map(|it| format!("p{}:{}", it.id, it.started))
+    processes.iter().take(MAX_TOLD).copied().map(process_item)
+}
+
+fn process_item(process: ProcessIdentity) -> String {
+    format!("p{}:{}", process.id, process.started)
 }
 
 impl Tracker {
