@@ -39,7 +39,8 @@ fn check_name(server: &str, status: &Value) -> Result<(), Failure> {
     let projects = status["projects"].as_array().into_iter().flatten();
     let servers = projects.filter_map(|project| project["servers"].as_array()).flatten();
     let servers = servers.chain(status["commands"].as_array().into_iter().flatten());
-    let names: Vec<&str> = servers.filter_map(|it| it["name"].as_str()).collect();
+    let ended = status["ended"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<&str> = servers.filter_map(|it| it["name"].as_str()).chain(ended).collect();
     if names.contains(&server) {
         return Ok(());
     }
@@ -72,11 +73,17 @@ fn restart_server(
     environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    ask_for_server(server, Wants::Restart { server: server.to_owned() }, environment)?;
+    let wants = Wants::Restart { server: server.to_owned() };
+    let answer = ask_for_server(server, wants, environment)?.response;
     match settings.format {
         Format::Text => {
-            terminal
-                .confirm(&format!("The server `{}` starts again.\n", escape_control(server)))?;
+            let server = escape_control(server);
+            terminal.confirm(&match answer["starts"].as_bool() {
+                Some(false) => {
+                    format!("The process of `{server}` ends; the next command starts another.\n")
+                }
+                _ => format!("The server `{server}` starts again.\n"),
+            })?;
         }
         _ => terminal.print(&report::document(&json!({ "restarted": server }), settings.format))?,
     }

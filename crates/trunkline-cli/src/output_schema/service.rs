@@ -46,6 +46,11 @@ pub(super) fn ps() -> Vec<Value> {
         ("service", nullable(reference("service")), "Null if none is running."),
         ("projects", list(project), ""),
         ("commands?", list(process), "Processes that are kept for commands."),
+        (
+            "ended?",
+            list(text()),
+            "Servers of ended processes for commands; `logs` has their last lines.",
+        ),
         ("clients?", count(), ""),
         ("connections?", count(), "Server processes and connections."),
         ("page?", nullable(text()), "The address of the page."),

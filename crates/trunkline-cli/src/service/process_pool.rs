@@ -20,6 +20,7 @@ use trunkline::error::{Error, ErrorKind};
 use trunkline_gateway::{InputLine, LineReader};
 
 use super::process_session::{LineRoute, ProcessSession};
+use crate::environment::limits::InheritedLimits;
 use crate::socket::hello::{CommandTraits, ProcessRequest};
 use crate::socket::process_frames::{end_frame, error_frames, output_frame};
 
@@ -29,8 +30,8 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// Limit on processes that wait. The one that has waited longest is ended for another.
 const MAX_IDLE: usize = 16;
 
-/// How long a process may take to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Servers of processes that have ended whose standard error is kept.
+const MAX_ENDED: usize = 16;
 
 /// Parts of standard error that may wait for a command.
 const MAX_STDERR_PARTS: usize = 256;
@@ -51,6 +52,8 @@ struct PoolState {
     entries: Vec<PoolEntry>,
     /// Waits with processes, and ends them.
     tasks: JoinSet<()>,
+    /// The last lines of processes that have ended, by server, the newest last.
+    ended: Vec<(String, Vec<String>)>,
     last_id: u64,
     last_used: Option<Instant>,
     is_closed: bool,
@@ -62,8 +65,8 @@ struct PoolEntry {
     server: String,
     launch: ProgramLaunch,
     client: CommandTraits,
-    process: Option<u32>,
-    stderr: ProcessStderr,
+    /// The process, once it has started.
+    started: Option<(Option<u32>, ProcessStderr)>,
     /// Takes the process from the task that waits with it; `None` while a command uses it.
     taker: Option<oneshot::Sender<oneshot::Sender<PooledProcess>>>,
     since: Instant,
@@ -75,6 +78,7 @@ struct PooledProcess {
     process: StdioProcess,
     session: ProcessSession,
     idle_timeout: Duration,
+    shutdown_timeout: Duration,
 }
 
 /// A process in use by a command.
@@ -94,62 +98,61 @@ impl ProcessPool {
     ///
     /// If it cannot be started, or another command uses the process: the command starts its own.
     pub(crate) async fn lease(&self, request: &ProcessRequest) -> Result<ProcessLease, Error> {
-        let launch = request.launch();
-        let waiting = self.take(&launch, &request.client)?;
-        if let Some(waiting) = waiting
-            && let Ok(pooled) = waiting.await
-        {
-            return Ok(ProcessLease { pool: self.clone(), pooled });
+        if request.limits != InheritedLimits::of_process() {
+            let message = "the command has another umask, priority or limits than the service";
+            return Err(Error::new(ErrorKind::Busy, message));
         }
-        self.start(request, launch)
+        let launch = request.launch();
+        let id = match self.take(request, &launch)? {
+            TakenEntry::New(id) => id,
+            TakenEntry::Waiting(waiting) => match waiting.await {
+                Ok(pooled) => return Ok(ProcessLease { pool: self.clone(), pooled }),
+                // It has just ended.
+                Err(_) => self.state().add(request, &launch),
+            },
+        };
+        self.start(request, &launch, id).inspect_err(|_| self.state().forget(id))
     }
 
-    /// Takes a process that waits; `None` if there is none.
-    fn take(
-        &self,
-        launch: &ProgramLaunch,
-        client: &CommandTraits,
-    ) -> Result<Option<oneshot::Receiver<PooledProcess>>, Error> {
+    /// Takes a process that waits, or adds an entry for a new one.
+    fn take(&self, request: &ProcessRequest, launch: &ProgramLaunch) -> Result<TakenEntry, Error> {
         let mut state = self.state();
         if state.is_closed {
             return Err(Error::new(ErrorKind::ShuttingDown, "the service ends"));
         }
         state.last_used = Some(Instant::now());
-        let is_same = |it: &&mut PoolEntry| it.client == *client && it.launch.is_same(launch);
-        let Some(entry) = state.entries.iter_mut().find(is_same) else { return Ok(None) };
-        let Some(taker) = entry.taker.take() else {
+        let is_same = |it: &PoolEntry| it.client == request.client && it.launch.is_same(launch);
+        if !state.entries.iter().any(is_same) {
+            return Ok(TakenEntry::New(state.add(request, launch)));
+        }
+        let mut same = state.entries.iter_mut().filter(|it| is_same(it));
+        let idle = same.find_map(|entry| entry.taker.take().map(|taker| (entry, taker)));
+        let Some((entry, taker)) = idle else {
             return Err(Error::new(ErrorKind::Busy, "another command uses the process"));
         };
         entry.since = Instant::now();
         let (sender, receiver) = oneshot::channel();
         // If the process has just ended, the receiver says so.
         let _ = taker.send(sender);
-        Ok(Some(receiver))
+        Ok(TakenEntry::Waiting(receiver))
     }
 
+    /// Starts the process of an entry.
     fn start(
         &self,
         request: &ProcessRequest,
-        launch: ProgramLaunch,
+        launch: &ProgramLaunch,
+        id: u64,
     ) -> Result<ProcessLease, Error> {
-        let process = StdioProcess::start(&launch, &self.shared.options)?;
+        let process = StdioProcess::start(launch, &self.shared.options)?;
         info!(server = request.server, process = process.id(), "process started for commands");
-        let mut state = self.state();
-        state.last_id += 1;
-        let id = state.last_id;
-        state.entries.push(PoolEntry {
-            id,
-            server: request.server.clone(),
-            launch,
-            client: request.client.clone(),
-            process: process.id(),
-            stderr: process.stderr(),
-            taker: None,
-            since: Instant::now(),
-        });
+        if let Some(entry) = self.state().entries.iter_mut().find(|it| it.id == id) {
+            entry.started = Some((process.id(), process.stderr()));
+        }
         let idle_timeout = request.idle_timeout.unwrap_or(IDLE).min(IDLE);
         let session = ProcessSession::new();
-        let pooled = PooledProcess { entry: id, process, session, idle_timeout };
+        let shutdown_timeout = request.shutdown_timeout;
+        let pooled = PooledProcess { entry: id, process, session, idle_timeout, shutdown_timeout };
         Ok(ProcessLease { pool: self.clone(), pooled })
     }
 
@@ -157,7 +160,7 @@ impl ProcessPool {
     fn keep(&self, pooled: PooledProcess) {
         let mut state = self.state();
         if state.is_closed {
-            return self.end_in(&mut state, pooled);
+            return end_in(&mut state, pooled);
         }
         while state.tasks.try_join_next().is_some() {}
         let idle = state.entries.iter().filter(|it| it.taker.is_some());
@@ -168,7 +171,7 @@ impl ProcessPool {
         }
         let (taker, taken) = oneshot::channel();
         let Some(entry) = state.entries.iter_mut().find(|it| it.id == pooled.entry) else {
-            return self.end_in(&mut state, pooled);
+            return end_in(&mut state, pooled);
         };
         (entry.taker, entry.since) = (Some(taker), Instant::now());
         state.last_used = Some(Instant::now());
@@ -206,39 +209,41 @@ impl ProcessPool {
                 () = sleep_until(deadline) => break,
             }
         }
-        self.forget(pooled.entry);
-        close(pooled.process).await;
-    }
-
-    fn forget(&self, entry: u64) {
-        self.state().entries.retain(|it| it.id != entry);
+        self.state().forget(pooled.entry);
+        close(pooled).await;
     }
 
     /// Ends a process in the background.
     fn end(&self, pooled: PooledProcess) {
-        self.end_in(&mut self.state(), pooled);
+        end_in(&mut self.state(), pooled);
     }
 
-    fn end_in(&self, state: &mut PoolState, pooled: PooledProcess) {
-        state.entries.retain(|it| it.id != pooled.entry);
-        state.tasks.spawn(close(pooled.process));
-    }
-
-    /// Ends the processes of a server that wait. Returns whether there are any.
+    /// Ends the processes of a server that wait. Returns whether there were any.
     pub(crate) fn restart(&self, server: &str) -> bool {
         let mut state = self.state();
-        let has_any = state.entries.iter().any(|it| it.server == server);
+        let has_any = state.entries.iter().any(|it| it.server == server)
+            || state.ended.iter().any(|(name, _)| name == server);
         // One in use ends with its command.
-        state.entries.retain(|it| it.server != server);
+        let of_server = state.entries.iter().filter(|it| it.server == server).map(|it| it.id);
+        for id in of_server.collect::<Vec<_>>() {
+            state.forget(id);
+        }
         has_any
     }
 
-    /// The last lines that processes of a server wrote to standard error; `None` if there is none.
+    /// The last lines that processes of a server wrote to standard error, also those that have ended; `None` if
+    /// there was none.
     pub(crate) fn stderr(&self, server: &str) -> Option<Vec<String>> {
         let state = self.state();
-        let mut found = state.entries.iter().filter(|it| it.server == server).peekable();
-        found.peek()?;
-        Some(found.flat_map(|it| it.stderr.lines()).collect())
+        let ended = state.ended.iter().filter(|(name, _)| name == server);
+        let running = state.entries.iter().filter(|it| it.server == server);
+        let lines = ended.map(|(_, lines)| lines.clone()).chain(running.map(PoolEntry::stderr));
+        lines.reduce(|all, lines| [all, lines].concat())
+    }
+
+    /// The servers of processes that have ended, and have left standard error.
+    pub(crate) fn ended_servers(&self) -> Vec<String> {
+        self.state().ended.iter().map(|(server, _)| server.clone()).collect()
     }
 
     /// All processes, for people.
@@ -248,7 +253,7 @@ impl ProcessPool {
             json!({
                 "name": entry.server,
                 "directory": entry.launch.directory,
-                "pid": entry.process,
+                "pid": entry.started.as_ref().and_then(|(id, _)| *id),
                 "inUse": entry.taker.is_none(),
                 "seconds": entry.since.elapsed().as_secs(),
             })
@@ -278,8 +283,57 @@ impl ProcessPool {
     }
 }
 
-async fn close(process: StdioProcess) {
-    for remaining in process.close(PATIENCE).await {
+impl PoolState {
+    /// Adds the entry of a process that is about to start.
+    fn add(&mut self, request: &ProcessRequest, launch: &ProgramLaunch) -> u64 {
+        self.last_id += 1;
+        self.entries.push(PoolEntry {
+            id: self.last_id,
+            server: request.server.clone(),
+            launch: launch.clone(),
+            client: request.client.clone(),
+            started: None,
+            taker: None,
+            since: Instant::now(),
+        });
+        self.last_id
+    }
+
+    /// Removes an entry, and keeps what its process wrote last.
+    fn forget(&mut self, entry: u64) {
+        for gone in self.entries.extract_if(.., |it| it.id == entry) {
+            let lines = gone.stderr();
+            if !lines.is_empty() {
+                self.ended.retain(|(server, _)| *server != gone.server);
+                self.ended.push((gone.server, lines));
+            }
+        }
+        let excess = self.ended.len().saturating_sub(MAX_ENDED);
+        self.ended.drain(..excess);
+    }
+}
+
+impl PoolEntry {
+    fn stderr(&self) -> Vec<String> {
+        self.started.as_ref().map(|(_, stderr)| stderr.lines()).unwrap_or_default()
+    }
+}
+
+/// A process for a command.
+enum TakenEntry {
+    /// One that waits with a task, which hands it over.
+    Waiting(oneshot::Receiver<PooledProcess>),
+    /// The entry of one that has to be started.
+    New(u64),
+}
+
+fn end_in(state: &mut PoolState, pooled: PooledProcess) {
+    state.forget(pooled.entry);
+    state.tasks.spawn(close(pooled));
+}
+
+async fn close(PooledProcess { process, shutdown_timeout, .. }: PooledProcess) {
+    for remaining in process.close(shutdown_timeout).await {
         warn!(process = remaining.id, program = remaining.program, "a process could not be ended");
     }
 }
@@ -313,7 +367,11 @@ impl ProcessLease {
                         last.into_iter().for_each(|line| pooled.process.send(line));
                         pool.keep(pooled);
                     }
-                    None => pool.end(pooled),
+                    // The command says that its servers have ended, and waits for it.
+                    None => {
+                        pool.state().forget(pooled.entry);
+                        close(pooled).await;
+                    }
                 }
                 return Ok(());
             }

@@ -249,8 +249,9 @@ async fn respond(
         Wants::Status => Welcome::with(status(service)),
         Wants::Restart { server } => {
             let has_processes = service.processes.restart(&server);
-            match service.projects.restart(&server).await || has_processes {
-                true => Welcome::with(Value::Bool(true)),
+            match service.projects.restart(&server).await {
+                true => Welcome::with(json!({ "starts": true })),
+                false if has_processes => Welcome::with(json!({ "starts": false })),
                 false => Welcome::refusal(no_server(&server)),
             }
         }
@@ -305,6 +306,7 @@ fn status(service: &Service) -> Value {
     let mut status = service.projects.status();
     status["clients"] = json!(clients);
     status["commands"] = json!(service.processes.status());
+    status["ended"] = json!(service.processes.ended_servers());
     status["page"] = json!(service.page.address());
     status["uptimeSeconds"] = json!(service.started.elapsed().as_secs());
     status

@@ -20,7 +20,7 @@ use crate::output::stdio::is_disconnect;
 const WELCOME: Duration = Duration::from_secs(30);
 
 /// How long it may take to start a process, or to find one. A command that waits longer starts it itself.
-const PROCESS_START: Duration = Duration::from_secs(2);
+const PROCESS_START: Duration = Duration::from_secs(1);
 
 /// Limit on the length of one message of the service: results may be as long as their configuration allows.
 const MAX_LINE: usize = 1024 * 1024 * 1024;

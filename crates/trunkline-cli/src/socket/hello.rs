@@ -12,6 +12,8 @@ use serde_json::Value;
 use trunkline::config::{Secret, Server};
 use trunkline::connection::ProgramLaunch;
 
+use crate::environment::limits::InheritedLimits;
+
 /// The version of these lines. A change that an older part does not understand gets another number.
 pub(crate) const PROTOCOL: u32 = 4;
 
@@ -158,6 +160,10 @@ pub(crate) struct ProcessRequest {
     pub(crate) client: CommandTraits,
     /// How long the process may wait for the next command, if its entry says so.
     pub(crate) idle_timeout: Option<Duration>,
+    /// How long it may take to end.
+    pub(crate) shutdown_timeout: Duration,
+    /// What the process would inherit from the command in addition.
+    pub(crate) limits: InheritedLimits,
 }
 
 /// What a server learns of its client, and may keep.
@@ -182,6 +188,8 @@ impl ProcessRequest {
             secrets: launch.secrets.iter().map(exposed).collect(),
             client,
             idle_timeout: server.behaviour.idle_timeout,
+            shutdown_timeout: server.behaviour.timeouts.shutdown,
+            limits: InheritedLimits::of_process(),
         }
     }
 

@@ -7,6 +7,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trunkline::error::{Error, ErrorKind};
 
+/// The last byte of each line: white space before it is part of the content.
+const LAST: u8 = b'.';
+
 /// The first byte of each kind of line.
 const OUTPUT: u8 = b'1';
 const ERRORS: u8 = b'2';
@@ -39,6 +42,7 @@ enum EndKind {
     Exited,
     StartFailed,
     ProtocolViolation,
+    TooLarge,
 }
 
 impl From<&Error> for ProcessEnd {
@@ -46,6 +50,7 @@ impl From<&Error> for ProcessEnd {
         let kind = match error.kind() {
             ErrorKind::StartFailed => EndKind::StartFailed,
             ErrorKind::ProtocolViolation => EndKind::ProtocolViolation,
+            ErrorKind::TooLarge => EndKind::TooLarge,
             _ => EndKind::Exited,
         };
         let hint = error.hint().map(str::to_owned);
@@ -59,6 +64,7 @@ impl From<ProcessEnd> for Error {
             EndKind::Exited => ErrorKind::Exited,
             EndKind::StartFailed => ErrorKind::StartFailed,
             EndKind::ProtocolViolation => ErrorKind::ProtocolViolation,
+            EndKind::TooLarge => ErrorKind::TooLarge,
         };
         let error = Self::new(kind, end.message);
         match end.hint {
@@ -89,12 +95,13 @@ pub(crate) fn end_frame(error: &Error) -> io::Result<Vec<u8>> {
 }
 
 fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
-    [&[kind], content, b"\n"].concat()
+    [&[kind], content, &[LAST, b'\n']].concat()
 }
 
 /// Reads a line; `None` if it is not one of these.
 pub(crate) fn parse_frame(line: &Bytes) -> Option<ProcessFrame> {
-    let (kind, content) = (*line.first()?, line.slice(1..));
+    let (kind, content) = (*line.first()?, line.slice(1..).strip_suffix(&[LAST])?.len());
+    let content = line.slice(1..=content);
     Some(match kind {
         OUTPUT => ProcessFrame::Output(content),
         ERRORS => ProcessFrame::Errors([&*content, b"\n"].concat().into()),
@@ -110,21 +117,25 @@ mod tests {
 
     fn frames(lines: &[u8]) -> Vec<ProcessFrame> {
         let lines = lines.split_inclusive(|byte| *byte == b'\n');
-        let line = |line: &[u8]| Bytes::copy_from_slice(line.strip_suffix(b"\n").unwrap());
+        // As the reader of lines does.
+        let line = |line: &[u8]| Bytes::copy_from_slice(line.trim_ascii());
         lines.map(|it| parse_frame(&line(it)).unwrap()).collect()
     }
 
     #[test]
     fn what_a_process_writes_is_read_as_it_was() {
         assert_eq!(frames(&output_frame(b"0{}")), [ProcessFrame::Output("0{}".into())]);
-        let errors = ["one\n", "\n", "tw"].map(|part| ProcessFrame::Errors(part.into()));
-        assert_eq!(frames(&error_frames(b"one\n\ntw")), errors);
-        assert_eq!(parse_frame(&Bytes::from_static(b"{}")), None);
+        let errors = ["one \n", "\n", " tw "].map(|part| ProcessFrame::Errors(part.into()));
+        assert_eq!(frames(&error_frames(b"one \n\n tw ")), errors);
+        for other in ["{}", "1", "2x", ""] {
+            assert_eq!(parse_frame(&other.into()), None, "{other}");
+        }
     }
 
     #[test]
     fn the_end_keeps_its_kind() {
-        for kind in [ErrorKind::Exited, ErrorKind::StartFailed, ErrorKind::ProtocolViolation] {
+        let kinds = [ErrorKind::Exited, ErrorKind::StartFailed, ErrorKind::ProtocolViolation];
+        for kind in kinds.into_iter().chain([ErrorKind::TooLarge]) {
             let error = Error::new(kind, "it\nended").with_hint("start it");
             let [ProcessFrame::End(end)] = &frames(&end_frame(&error).unwrap())[..] else {
                 panic!()

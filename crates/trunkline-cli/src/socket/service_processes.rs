@@ -39,6 +39,10 @@ impl ServiceProcesses {
         let ResolvedTransport::Stdio(program) = request.transport else { return None };
         let options = self.environment.child_options();
         let launch = options.launch(program, self.environment.working_directory());
+        // Names that are not text cannot be passed on.
+        if launch.variables.keys().any(|name| name.to_str().is_none()) {
+            return None;
+        }
         let client = CommandTraits {
             build: BUILD.to_owned(),
             capabilities: request.capabilities.text().to_owned(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ use crate::support::program::Run;
 use crate::support::service::{Machine, config, words};
 
 /// A legacy server with a tool whose name clients may not have. It answers with the name that it was called by, its
-/// directory and a number that counts up; `wait` is never answered, and `die` ends it.
+/// directory and a number that counts up. `wait` is never answered, `die` and `leak` end it, `leave` ends it after its
+/// answer.
 fn odd_names(marker: &str) -> Value {
     let script = r#"calls=0; while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -23,9 +24,12 @@ fn odd_names(marker: &str) -> Value {
         case "$line" in
             *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
             *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
-            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
-            *'"wait"'*) ;;
+            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+            *'"wait"'*) echo waiting >&2 ;;
             *'"die"'*) echo "out of memory" >&2; exit 7 ;;
+            *'"leak"'*) printf '%s ' "$${TOKEN%% *}" >&2; sleep 0.1; printf '%s\n' "$${TOKEN#* }" >&2; exit 7 ;;
+            *'"leave"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; sleep 0.06; exit 0 ;;
+            *'"umask"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$(umask)\"}]}}" ;;
             *'"tools/call"'*) calls=$((calls + 1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd) $calls\"}]}}" ;;
         esac
     done"#;
@@ -58,7 +62,14 @@ fn output(machine: &Machine, words: &[&str]) -> String {
 fn kept(machine: &Machine) -> Vec<(u64, bool)> {
     let status = machine.ps();
     let processes = status["commands"].as_array().unwrap().iter();
-    processes.map(|it| (it["pid"].as_u64().unwrap(), it["inUse"].as_bool().unwrap())).collect()
+    processes.map(|it| (it["pid"].as_u64().unwrap_or(0), it["inUse"] == true)).collect()
+}
+
+/// Waits until a process that the service keeps has received a call of `wait`.
+fn wait_for_call(machine: &Machine) {
+    wait_until("the call runs", LONGEST_START, || {
+        run(machine, &["logs", "odd"]).output.contains("waiting")
+    });
 }
 
 #[test]
@@ -81,7 +92,10 @@ fn commands_use_one_process_after_another() {
     assert_eq!(marked(&marker).len(), 1);
     let shown = output(&machine, &["ps"]);
     assert!(shown.contains("kept for commands") && shown.contains("idle for"), "{shown}");
-    assert_eq!(output(&machine, &["restart", "words"]).trim(), "The server `words` starts again.");
+    assert_eq!(
+        output(&machine, &["restart", "words"]).trim(),
+        "The process of `words` ends; the next command starts another."
+    );
     assert_eq!(remember("e").trim(), "1", "another process");
     output(&machine, &["down"]);
     assert_eq!(marked(&marker), Vec::<String>::new());
@@ -136,6 +150,67 @@ fn rules_results_and_errors_are_those_of_a_command_that_starts_the_server() {
     assert_eq!(died.code, 8, "{died}");
     assert!(died.messages.contains("exit status: 7"), "{died}");
     assert!(died.messages.contains("out of memory"), "{died}");
+    let logs = output(&machine, &["logs", "odd"]);
+    assert!(logs.contains("out of memory"), "{logs}");
+}
+
+#[test]
+fn no_secret_shows_on_the_way_through_the_service() {
+    let marker = marker();
+    let mut server = odd_names(&marker);
+    server["env"] = json!({ "TOKEN": "${ODD_TOKEN}" });
+    let machine = machine_with_service(&json!({ "mcpServers": { "odd": server } }));
+    let leak = |options: &[&str]| {
+        let mut command = machine.folder.bare_command(&[&["call", "odd_leak"], options].concat());
+        let run = machine.folder.finish(command.env("ODD_TOKEN", "correct horse battery staple"));
+        assert_eq!(run.code, 8, "{run}");
+        assert!(!run.messages.contains("horse"), "{run}");
+        run.messages
+    };
+    assert_eq!(leak(&[]), leak(&["--no-service"]));
+    let logs = output(&machine, &["logs", "odd"]);
+    assert!(logs.contains("***") && !logs.contains("horse"), "{logs}");
+}
+
+#[test]
+fn a_process_that_ends_between_two_commands_is_started_again() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    for number in 0..6 {
+        let run = run(&machine, &["call", "odd_leave"]);
+        assert_eq!(run.code, 0, "{number}: {run}");
+    }
+}
+
+#[test]
+fn files_of_a_server_have_the_permissions_of_the_command() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let own = output(&machine, &["call", "odd_umask"]);
+    let command = machine.folder.bare_command(&[]);
+    let script = format!("umask 027; exec '{}' call odd_umask", command.get_program().display());
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &script]).current_dir(machine.folder.project()).env_clear();
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let masked = machine.folder.finish(&mut shell);
+    assert_eq!(masked.output, "0027\n", "{masked}");
+    assert_ne!(own, masked.output);
+    assert_eq!(output(&machine, &["call", "odd_umask"]), own);
+}
+
+#[test]
+fn a_process_has_the_time_of_its_entry_to_end() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let saved = machine.folder.project().join("saved");
+    let mut server = odd_names(&marker);
+    let script = server["args"][1].as_str().unwrap();
+    let script = format!("trap '' TERM; {script}; sleep 3; echo done > '{}'", saved.display());
+    server["args"][1] = json!(script);
+    machine.configure(&json!({ "mcpServers": { "odd": server } }).to_string());
+    output(&machine, &["call", "odd_files_read_it"]);
+    output(&machine, &["restart", "odd"]);
+    wait_until("it has saved its state", LONGEST_START, || saved.exists());
 }
 
 #[test]
@@ -178,7 +253,7 @@ fn a_process_in_use_is_not_shared() {
     output(&machine, &["call", "odd_files_read_it"]);
     let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
     let mut call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    wait_for_call(&machine);
     let other = output(&machine, &["call", "odd_files_read_it"]);
     assert_eq!(other, "files/read it in [folder]/project 1\n", "a process of its own");
     // A command that is killed during a call leaves a process that still works on it.
@@ -197,7 +272,7 @@ fn an_interrupted_call_ends_its_process() {
     output(&machine, &["call", "odd_files_read_it"]);
     let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
     let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    wait_for_call(&machine);
     send("INT", call.id());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert_eq!(ended.messages, "error: interrupted; the servers have been stopped\n");
@@ -212,7 +287,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     );
     let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
     let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    wait_for_call(&machine);
     send("KILL", machine.service_pid());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");
@@ -227,7 +302,7 @@ fn a_service_that_is_stopped_says_so() {
     let machine = machine_with_odd_names(&marker);
     let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
     let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || matches!(kept(&machine)[..], [(_, true)]));
+    wait_for_call(&machine);
     output(&machine, &["down"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert!(ended.code == 8 && ended.messages.contains("was stopped"), "{ended}");

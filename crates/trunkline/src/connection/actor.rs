@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use super::handler::CancelledRequest;
 use super::handshake::closing::SessionClosings;
-use super::handshake::{ConnectedServer, ServerConnector};
+use super::handshake::{ConnectedServer, ServerConnector, StreamUse};
 use super::options::ConnectionOptions;
 use super::published::PublishedState;
 use super::server_notification::ServerNotification;
@@ -279,6 +279,7 @@ impl ServerActor {
             endings: &self.endings,
             stop: stopped,
             transport: OnceCell::new(),
+            streams: StreamUse::default(),
             earlier: Mutex::default(),
         };
         let mut opening = std::pin::pin!(opener.open());

@@ -2,6 +2,7 @@
 
 pub(super) mod closing;
 mod requests;
+mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +22,6 @@ use super::state::error_context::{
     list_timeout, start_timeout, with_next_step, with_server_stderr, with_stderr,
 };
 use super::state::status::ServerDescription;
-use super::stream_source::StreamRequest;
 use crate::config::{
     Fingerprint, Protocol, RemoteTransport, ResolvedTransport, Server, ServerSettings, Timeouts,
     Transport,
@@ -31,13 +31,13 @@ use crate::message::Raw;
 use crate::protocol::Era;
 use crate::transport::http::HttpTransport;
 use crate::transport::sse::SseTransport;
-use crate::transport::stdio::{StdioTransport, program_secrets};
-use crate::transport::stream::StreamTransport;
+use crate::transport::stdio::StdioTransport;
 use crate::transport::{AnyTransport, HttpEndpoint};
 use closing::SessionClosings;
 
 pub(super) use requests::requires_modern;
 use requests::{InitializeOutcome, ProbeOutcome, unsupported_version};
+pub(super) use stream::StreamUse;
 
 /// Timeout of `server/discover`, before `initialize` is sent as well. Most servers respond at once;
 /// some are still being downloaded; some never respond, and receive `initialize` once more after a
@@ -67,6 +67,8 @@ pub(super) struct ServerConnector<'o> {
     pub(super) stop: watch::Receiver<bool>,
     /// The transport with its references resolved, once for all processes of this start.
     pub(super) transport: OnceCell<ResolvedTransport>,
+    /// Whether this start uses a stream.
+    pub(super) streams: StreamUse,
     /// The last stderr lines of an earlier process of this start, for an error of the next one.
     pub(super) earlier: Mutex<Vec<String>>,
 }
@@ -77,6 +79,21 @@ type NegotiatedSession = (Session, ServerDescription);
 impl ServerConnector<'_> {
     /// Starts the server, in any era, and lists its tools.
     pub(super) async fn open(&self) -> Result<ConnectedServer, Error> {
+        match self.open_once().await {
+            // The process that an earlier client has used may have been about to end. This one has sent it the
+            // handshake and nothing else.
+            Err(error)
+                if self.streams.is_reused()
+                    && !matches!(error.kind(), ErrorKind::ShuttingDown | ErrorKind::TimedOut) =>
+            {
+                self.streams.avoid();
+                self.open_once().await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_once(&self) -> Result<ConnectedServer, Error> {
         self.options.chain().check_identity(&self.server.identity).map_err(|error| {
             Error::new(ErrorKind::StartFailed, error.to_string()).with_hint(error.hint())
         })?;
@@ -183,28 +200,6 @@ impl ServerConnector<'_> {
             }
         };
         Ok(self.session(wire))
-    }
-
-    /// Opens a stream, if the embedding program has one for this server.
-    async fn open_stream(
-        &self,
-        transport: &ResolvedTransport,
-        deadline: Instant,
-    ) -> Result<Option<StreamTransport>, Error> {
-        let Some(streams) = self.options.streams() else { return Ok(None) };
-        let (server, capabilities) = (self.server, &self.options.capabilities());
-        let opened = streams.open(StreamRequest { server, transport, capabilities });
-        let opened = tokio::select! {
-            opened = timeout_at(deadline, opened) => opened,
-            () = self.wait_for_stop() => return Err(shutting_down()),
-        };
-        let Some(stream) = opened.map_err(|_| self.timeout_error())? else { return Ok(None) };
-        self.ids.skip_to(stream.first_request_id());
-        let secrets = match transport {
-            ResolvedTransport::Stdio(program) => program_secrets(program, self.options.child()),
-            ResolvedTransport::Remote(remote) => remote.filled_in.clone(),
-        };
-        Ok(Some(StreamTransport::new(stream, secrets)))
     }
 
     /// A session on a transport.

@@ -147,7 +147,7 @@ impl AnyTransport {
             Self::Stdio(transport) => return transport.close(patience).await,
             Self::Http(transport) => transport.close().await,
             Self::Sse(transport) => transport.close().await,
-            Self::Stream(transport) => transport.close().await,
+            Self::Stream(transport) => transport.close(patience).await,
         }
         Vec::new()
     }

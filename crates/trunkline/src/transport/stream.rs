@@ -15,7 +15,7 @@ use crate::config::Secret;
 use crate::error::{Error, ErrorKind};
 use crate::message::LineBuffer;
 
-/// How long the other side may take to end a stream of a process, so that the next client finds the process free.
+/// How long the other side may take to end a stream of a process, besides the time of the process.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Bytes of standard error per read.
@@ -203,8 +203,9 @@ impl StreamTransport {
         process.end.as_mut().await
     }
 
-    /// Ends the stream. That of a process has ended when this returns, so that another client can use the process.
-    pub(crate) async fn close(mut self) {
+    /// Ends the stream. That of a process has ended when this returns, within its time to end, so that another
+    /// client can use the process, or it has ended too.
+    pub(crate) async fn close(mut self, patience: Duration) {
         // The other side may be gone.
         let _ = self.stream.writer.shutdown().await;
         if self.stream.process.is_some() && !self.has_ended {
@@ -213,7 +214,7 @@ impl StreamTransport {
                     while self.lines.next_line().is_some() {}
                 }
             };
-            let _ = timeout(FAREWELL, rest).await;
+            let _ = timeout(patience + FAREWELL, rest).await;
         }
     }
 }
@@ -298,6 +299,6 @@ mod tests {
             far.write_all(b"{\"late\":1}\n").await.unwrap();
             drop(far);
         };
-        tokio::join!(StreamTransport::new(stream, []).close(), peer);
+        tokio::join!(StreamTransport::new(stream, []).close(FAREWELL), peer);
     }
 }

@@ -1,10 +1,10 @@
 //! Growth with servers, tools, sessions and large results: cost of a call, lists, and memory afterwards.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::runtime::Runtime;
+use tokio::time::{sleep, timeout};
 
 use super::calls::ECHO;
 use super::client::{CallShape, HttpClient};
@@ -28,6 +28,12 @@ const BURST_IN_FLIGHT: usize = 64;
 
 /// Time for a peer to return memory.
 const SETTLE: Duration = Duration::from_secs(3);
+
+/// How long a peer may take for one observation. Some need minutes for a thousand servers.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Most tools of one server. More than 10,000 are refused by ours.
+const TOOLS_OF_SERVER: usize = 5_000;
 
 /// Calls of a measurement.
 const CALLS: usize = 2_000;
@@ -71,6 +77,17 @@ fn small(in_flight: usize) -> CallShape {
     CallShape { arguments, in_flight }
 }
 
+/// An observation of a peer that does not take too long.
+fn observed(
+    runtime: &Runtime,
+    observation: impl Future<Output = Result<Vec<f64>, String>>,
+) -> Result<Vec<f64>, String> {
+    runtime.block_on(async {
+        let late = |_| format!("it took longer than {} s", PATIENCE.as_secs());
+        timeout(PATIENCE, observation).await.map_err(late)?
+    })
+}
+
 /// Processor time of a call with 16 in flight.
 async fn cost(instance: &mut Instance) -> Result<f64, String> {
     let count = instance.calibrate(&small(16), Duration::from_millis(500), CALLS).await?;
@@ -83,7 +100,7 @@ fn many_servers(runtime: &Runtime, effort: Effort, count: usize) -> Section {
     // One process is all of them: only the gateway is measured.
     let servers: Vec<_> = (0..count).map(|number| Upstream::Page(server.port, number)).collect();
     let observe = |contender: &Contender| {
-        runtime.block_on(async {
+        observed(runtime, async {
             let ready = ReadyList { count, ..ECHO };
             let mut instance = Instance::start(contender, Front::Http, &servers, ready).await?;
             let cost = cost(&mut instance).await?;
@@ -104,9 +121,11 @@ fn many_servers(runtime: &Runtime, effort: Effort, count: usize) -> Section {
 }
 
 fn many_tools(runtime: &Runtime, effort: Effort, count: usize) -> Section {
-    let servers = [Upstream::echo(&format!("{BOTH_ERAS},tools={count}"))];
+    let server_count = count.div_ceil(TOOLS_OF_SERVER);
+    let server = Upstream::echo(&format!("{BOTH_ERAS},tools={}", count / server_count));
+    let servers = vec![server; server_count];
     let observe = |contender: &Contender| {
-        runtime.block_on(async {
+        observed(runtime, async {
             let ready = ReadyList { count, ..ECHO };
             let mut instance = Instance::start(contender, Front::Http, &servers, ready).await?;
             let cost = cost(&mut instance).await?;
@@ -120,7 +139,7 @@ fn many_tools(runtime: &Runtime, effort: Effort, count: usize) -> Section {
         })
     };
     Section {
-        title: format!("HTTP → stdio, a server with {count} tools, 200 B, 16 in flight"),
+        title: format!("HTTP → stdio, {count} tools, servers: {server_count}, 200 B, 16 in flight"),
         columns: vec![
             ("processor time per call", Unit::Seconds),
             ("complete list", Unit::Seconds),
@@ -134,7 +153,7 @@ fn many_tools(runtime: &Runtime, effort: Effort, count: usize) -> Section {
 fn sessions(runtime: &Runtime, effort: Effort) -> Section {
     let servers = [Upstream::echo(BOTH_ERAS)];
     let observe = |contender: &Contender| {
-        runtime.block_on(async {
+        observed(runtime, async {
             let instance = Instance::start(contender, Front::Http, &servers, ECHO).await?;
             let endpoint = instance.endpoint.clone().ok_or("it has no endpoint")?;
             let main = *instance.process.processes().first().ok_or("it has ended")?;
@@ -162,7 +181,7 @@ fn burst(runtime: &Runtime, effort: Effort) -> Section {
     let arguments = json!({ "bytes": MEGABYTE, "carried": "" });
     let large = CallShape { arguments, in_flight: BURST_IN_FLIGHT };
     let observe = |contender: &Contender| {
-        runtime.block_on(async {
+        observed(runtime, async {
             let mut instance = Instance::start(contender, Front::Http, &servers, ECHO).await?;
             // Idle means after the first calls, which start lazy parts.
             instance.round(&small(BURST_IN_FLIGHT), 1_024).await?;
@@ -170,7 +189,7 @@ fn burst(runtime: &Runtime, effort: Effort) -> Section {
             let idle = memory_of(main, "Rss:");
             instance.round(&large, BURST).await?;
             let busy = memory_of(main, "Rss:");
-            thread::sleep(SETTLE);
+            sleep(SETTLE).await;
             let after = memory_of(main, "Rss:");
             Ok(vec![after / idle, idle, busy, after])
         })

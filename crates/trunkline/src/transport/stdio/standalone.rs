@@ -14,8 +14,6 @@ use super::process::{ChildOptions, RemainingProcess, ServerProcess};
 use super::{StdioTransport, program_secrets};
 use crate::config::{CHAIN_VARIABLE, ResolvedStdio, Secret, have_same_chain};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Id, Message, Response, RpcError};
-use crate::protocol::code;
 use crate::transport::stderr_tail::StderrTail;
 use crate::transport::{InboundEvent, MAX_MESSAGE_BYTES, MessageKind, OutboundMessage};
 
@@ -106,7 +104,7 @@ impl ProcessStderr {
 pub enum ProcessEvent {
     /// It wrote a line, which should be a message.
     Line(Bytes),
-    /// It ended, or closed its streams.
+    /// It ended, closed its streams, or cannot be used any more.
     Ended(Error),
 }
 
@@ -154,14 +152,11 @@ impl StdioProcess {
                 InboundEvent::Message(line) | InboundEvent::OnRequestStream { line, .. } => {
                     ProcessEvent::Line(line)
                 }
-                InboundEvent::Response(response) => {
-                    ProcessEvent::Line(Message::Response(response).write())
-                }
-                InboundEvent::RequestFailed { id, error } => {
-                    let outcome = Err(RpcError::new(code::INTERNAL_ERROR, error.message()));
-                    ProcessEvent::Line(
-                        Message::Response(Response { id: Id::number(id), outcome }).write(),
-                    )
+                InboundEvent::Response(_) | InboundEvent::RequestFailed { .. } => {
+                    let megabytes = MAX_LINE_BYTES / 1024 / 1024;
+                    let message = format!("the answer is longer than {megabytes} MiB");
+                    let error = Error::new(ErrorKind::TooLarge, message);
+                    ProcessEvent::Ended(error.with_hint("ask for less at once"))
                 }
                 InboundEvent::EmptyReply { .. } => continue,
                 InboundEvent::Closed(error) => ProcessEvent::Ended(error),
