@@ -1,6 +1,7 @@
 //! Command line arguments, as parsed by clap. Doc comments of commands and options are the help
 //! text.
 
+mod quoting;
 mod command_line_server;
 mod call;
 mod global;
@@ -28,7 +29,7 @@ pub(crate) use call::{
     CallArguments, CallerArguments, CompleteArguments, ExplainArguments, ImagesArgument,
     LanguageArgument, ListArguments, PromptArguments, ReadArguments, RefreshArguments,
     RunArguments, SearchCommandArguments, SkillArguments, TimeoutArguments, TokensArguments,
-    ToolArguments, TypesArguments, quoted,
+    ToolArguments, TypesArguments,
 };
 
 pub(crate) use command::Command;
@@ -39,6 +40,7 @@ pub(crate) use host_files::{
 };
 pub(crate) use login::{LoginArguments, LogoutArguments};
 pub(crate) use page::PageArguments;
+pub(crate) use quoting::quoted;
 pub(crate) use secret::{SecretCommand, StoreArgument};
 pub(crate) use serve::{DemoArguments, ServeArguments, TokenAddArguments, TokenCommand};
 

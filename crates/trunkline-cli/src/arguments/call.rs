@@ -8,6 +8,7 @@ use trunkline::config::Access;
 use trunkline::name::{ConversationName, InvalidName};
 
 use super::command_line_server::{is_url, split_url};
+use super::quoting::quoted;
 
 /// Units of a duration, in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
@@ -98,15 +99,6 @@ impl CallerArguments {
 /// Parses the name of a conversation.
 pub(crate) fn conversation(text: &str) -> Result<ConversationName, InvalidName> {
     ConversationName::new(text)
-}
-
-/// Quotes an argument for a shell, if necessary.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@+=,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 /// Arguments of `tools`, `resources` and `prompts`.

@@ -1,7 +1,10 @@
 //! A server that is named on the command line instead of in a configuration: a URL, or a program after `--`.
 
 use serde_json::{Value, json};
+use trunkline::config::MASK;
 use trunkline::name::ServerName;
+
+use super::quoting::quoted;
 
 /// Programs that run a package, whose name says more than theirs.
 const RUNNERS: &[&str] =
@@ -69,12 +72,22 @@ impl CommandLineServer {
         }
     }
 
-    /// The server as it is written after all other words: its command line, with secrets masked.
+    /// The server as it is written after all other words: its command line, quoted for a shell, or with secrets
+    /// masked.
     pub(crate) fn written_after(&self) -> String {
         match self {
-            Self::Program(_) => format!(" -- {}", self.masked()),
+            Self::Program(_) if self.may_hold_secret() => format!(" -- {}", self.masked()),
+            Self::Program(words) => {
+                let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+                format!(" -- {}", words.join(" "))
+            }
             Self::Url(_) => String::new(),
         }
+    }
+
+    /// Whether a part of it is masked, so that what is written does not work as it is.
+    pub(crate) fn may_hold_secret(&self) -> bool {
+        self.masked().contains(MASK)
     }
 
     fn masked(&self) -> String {

@@ -12,12 +12,12 @@ use trunkline::meta::{parameter_list, signature};
 use trunkline::name::ServerName;
 use trunkline::view::DescriptionStyle;
 
-use crate::arguments::{Format, SkillArguments, quoted};
+use crate::arguments::{CommandLineServer, Format, SkillArguments, quoted};
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::host::listed_tools::ListedTools;
-use crate::output::exit::Outcome;
+use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -35,6 +35,12 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    if settings.server.as_ref().is_some_and(CommandLineServer::may_hold_secret) {
+        let message = "a part of the command line may be a secret, which a skill would keep";
+        let hint = "put the server into a configuration with `trunkline add NAME -- COMMAND`, and run `trunkline \
+                    skill NAME`";
+        return Err(Failure::new(FailureKind::Usage, message).with_hint(hint).into());
+    }
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
         let server = match arguments.server() {

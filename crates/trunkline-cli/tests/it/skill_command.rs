@@ -52,6 +52,21 @@ fn a_server_on_the_command_line_has_a_skill() {
     assert_eq!(run.code, 4, "{run}");
 }
 
+/// Seen: words were written without quotes, or masked, in a command that an agent runs.
+#[test]
+fn the_commands_of_a_skill_can_be_run_as_they_are() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let script = format!("exec {program} demo-server words # $(id)");
+    let run = folder.run(&["skill", "--", "/bin/sh", "-c", &script]);
+    assert!(run.output.contains(&format!("-- /bin/sh -c '{script}'")), "{run}");
+    let env =
+        ["/usr/bin/env", "API_TOKEN=hunter22hunter22hunter22", program, "demo-server", "words"];
+    let run = folder.run(&[&["skill", "--"], &env[..]].concat());
+    assert!(run.code == 2 && run.output.is_empty(), "{run}");
+    assert!(run.messages.contains("trunkline add NAME"), "{run}");
+}
+
 /// An agent decides by the description whether to read the skill.
 #[test]
 fn the_description_of_a_skill_says_what_the_tools_do() {

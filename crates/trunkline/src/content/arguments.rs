@@ -64,8 +64,11 @@ impl std::error::Error for InvalidArguments {}
 pub fn validate_arguments(schema: &Raw, arguments: &Raw) -> Result<(), InvalidArguments> {
     // A value that nests too deep to be parsed is left to the server.
     let (Some(root), Some(arguments)) = (tree(schema), tree(arguments)) else { return Ok(()) };
-    let mut check = ArgumentCheck { root: &root, problems: Vec::new() };
+    let mut check = ArgumentCheck::new(&root);
     check.value(&root, &arguments, &ArgumentPath::default());
+    if check.has_more {
+        check.problems.push("there are more".to_owned());
+    }
     match check.problems.is_empty() {
         true => Ok(()),
         false => Err(InvalidArguments { problems: check.problems }),
@@ -110,12 +113,18 @@ impl fmt::Display for ArgumentPath {
 struct ArgumentCheck<'s> {
     root: &'s Value,
     problems: Vec<String>,
+    /// Whether there are problems that are not reported.
+    has_more: bool,
 }
 
-impl ArgumentCheck<'_> {
+impl<'s> ArgumentCheck<'s> {
+    fn new(root: &'s Value) -> Self {
+        Self { root, problems: Vec::new(), has_more: false }
+    }
+
     fn value(&mut self, schema: &Value, value: &Value, place: &ArgumentPath) {
         let Value::Object(schema) = schema else { return };
-        if place.depth > MAX_DEPTH || self.problems.len() >= MAX_PROBLEMS {
+        if place.depth > MAX_DEPTH || self.has_more {
             return;
         }
         if let Some(Value::String(reference)) = schema.get("$ref") {
@@ -240,7 +249,7 @@ impl ArgumentCheck<'_> {
         }
         for alternatives in [list("anyOf"), list("oneOf")].into_iter().flatten() {
             let problems = alternatives.iter().map(|schema| {
-                let mut check = ArgumentCheck { root: self.root, problems: Vec::new() };
+                let mut check = ArgumentCheck::new(self.root);
                 check.value(schema, value, &place.again());
                 check.problems
             });
@@ -257,8 +266,12 @@ impl ArgumentCheck<'_> {
     }
 
     fn report(&mut self, problem: String) {
-        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
-            self.problems.push(problem);
+        if self.problems.contains(&problem) {
+            return;
+        }
+        match self.problems.len() < MAX_PROBLEMS {
+            true => self.problems.push(problem),
+            false => self.has_more = true,
         }
     }
 }
