@@ -1,18 +1,20 @@
 //! `trunkline call`: makes one call, prints its result, and stops the server again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use trunkline::call::CallOptions;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{Environment as _, escape_control};
 use trunkline::message::Raw;
+use trunkline::name::ServerName;
 use trunkline::view::View;
 
 use crate::arguments::CallArguments;
 use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
-use crate::host::command_host::{ProblemDetail, with_host};
+use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::host::elicitation::UserInput;
 use crate::host::missing_arguments;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
@@ -28,6 +30,9 @@ const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Reads all arguments from standard input.
 const STDIN: &str = "-";
+
+/// The time that servers need to use the roots that they were told.
+const ROOTS: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(
     arguments: &CallArguments,
@@ -50,9 +55,8 @@ pub(crate) fn run(
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
-        if document.is_some() && rest.iter().any(|word| word != STDIN) {
-            return Err(two_kinds().into());
-        }
+        let has_words = rest.iter().any(|word| word != STDIN);
+        document.is_some().then(|| only_one_kind(has_words)).transpose()?;
         let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
@@ -73,6 +77,7 @@ pub(crate) fn run(
             }
         };
         check_texts(arguments, &schema, &given)?;
+        time.bound(wait_for_roots(&input, hosted, &server)).await;
         let shown = CallRunner {
             settings,
             environment,
@@ -88,6 +93,26 @@ pub(crate) fn run(
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
+}
+
+/// The error if arguments are given as a document and as words, too.
+fn only_one_kind(has_words: bool) -> Result<()> {
+    match has_words {
+        true => Err(two_kinds().into()),
+        false => Ok(()),
+    }
+}
+
+/// Waits until a server that asks for roots as it starts uses them. It does not say when; the check of a directory
+/// takes it a moment after the response. If it fails to start, the call says why.
+async fn wait_for_roots(input: &UserInput, hosted: &CommandHost, server: &ServerName) {
+    if input.roots.is_empty() {
+        return;
+    }
+    let Some(connection) = hosted.host.servers().get(server.as_str()) else { return };
+    if connection.connect().await.is_ok() {
+        tokio::time::sleep(ROOTS).await;
+    }
 }
 
 /// The arguments as one JSON document, if they are given so.

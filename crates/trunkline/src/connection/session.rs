@@ -325,16 +325,17 @@ impl Session {
                 // A server that sends without a pause must not starve others.
                 tokio::task::yield_now().await;
             }
-            let incoming = tokio::select! {
-                incoming = self.transport.next() => incoming,
-                response = self.asides.next() => {
-                    self.respond(self.number, response);
-                    continue;
-                }
+            // In this order: a server that asks as it starts gets its response before the first call.
+            let incoming = tokio::select! { biased;
                 () = self.timer.wait_until(self.pending.next_deadline()) => {
                     self.expire();
                     continue;
                 }
+                response = self.asides.next() => {
+                    self.respond(self.number, response);
+                    continue;
+                }
+                incoming = self.transport.next() => incoming,
             };
             match masking::masked(self.mask.as_deref(), incoming) {
                 InboundEvent::Message(line) => {
