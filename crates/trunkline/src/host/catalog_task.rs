@@ -1,6 +1,6 @@
 //! The task that maintains the catalog: rebuilds it whenever the lists of a server change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
@@ -219,9 +219,8 @@ impl CatalogTask {
 
     /// Removes servers that are gone. Returns whether there were any.
     fn remove_gone(&mut self, connections: &[Arc<Connection>]) -> bool {
-        let is_there = |name: &ServerName| {
-            connections.iter().any(|connection| connection.server().name == *name)
-        };
+        let names: HashSet<_> = connections.iter().map(|it| &it.server().name).collect();
+        let is_there = |name: &ServerName| names.contains(name);
         let gone: Vec<_> = self.seen.keys().filter(|name| !is_there(name)).cloned().collect();
         self.known.retain(|name, _| is_there(name));
         for name in &gone {
