@@ -18,6 +18,7 @@ use super::own_children;
 use super::process_group::ProcessGroup;
 
 /// The script of the watchdog.
+#[cfg(unix)]
 const SCRIPT: &str = include_str!("watchdog.sh");
 
 /// The watchdog of this process. It starts with the first server and ends with this process.
