@@ -10,6 +10,7 @@ pub(crate) mod tail;
 mod program_directories;
 pub(crate) mod projects;
 mod process_session;
+mod process_relay;
 mod process_pool;
 pub(crate) mod page;
 pub(crate) mod run;

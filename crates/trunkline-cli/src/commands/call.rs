@@ -55,8 +55,9 @@ pub(crate) fn run(
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
-        let has_words = rest.iter().any(|word| word != STDIN);
-        document.is_some().then(|| only_one_kind(has_words)).transpose()?;
+        if document.is_some() && rest.iter().any(|word| word != STDIN) {
+            return Err(two_kinds().into());
+        }
         let name = &*typed.within(time).exposed(hosted, &who, terminal).await?;
         let search = NameSearch { hosted, who: &who, name, server: None, time };
         let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
@@ -68,12 +69,7 @@ pub(crate) fn run(
                 // The words before are the name of the tool.
                 let rest = parsed.get(parsed.len() - rest.len()..).unwrap_or_default();
                 let words = ArgumentWords::new([&options[..], rest].concat())?;
-                let read = |file: &str| read_file(environment, file);
-                let given = words.for_tool(&schema, !arguments.no_check, &read)?;
-                match arguments.yes || arguments.no_check {
-                    true => given,
-                    false => missing_arguments::ask(given, &schema, terminal).await?,
-                }
+                of_words(&words, &schema, (arguments, environment), terminal).await?
             }
         };
         check_texts(arguments, &schema, &given)?;
@@ -95,11 +91,18 @@ pub(crate) fn run(
     })
 }
 
-/// The error if arguments are given as a document and as words, too.
-fn only_one_kind(has_words: bool) -> Result<()> {
-    match has_words {
-        true => Err(two_kinds().into()),
-        false => Ok(()),
+/// The arguments that words say. Required ones that are missing are asked for.
+async fn of_words(
+    words: &ArgumentWords,
+    schema: &ArgumentSchema,
+    (arguments, environment): (&CallArguments, &ProcessEnv),
+    terminal: &mut Terminal,
+) -> Result<Raw> {
+    let read = |file: &str| read_file(environment, file);
+    let given = words.for_tool(schema, !arguments.no_check, &read)?;
+    match arguments.yes || arguments.no_check {
+        true => Ok(given),
+        false => missing_arguments::ask(given, schema, terminal).await,
     }
 }
 

@@ -1,12 +1,10 @@
 //! The processes of stdio servers that commands use one after another: each is started as the command would start
 //! it, and waits for the next command that needs the same.
 
-use std::future::pending;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
@@ -17,12 +15,13 @@ use trunkline::connection::{
     ChildOptions, ProcessEvent, ProcessStderr, ProgramLaunch, StdioProcess,
 };
 use trunkline::error::{Error, ErrorKind};
-use trunkline_gateway::{InputLine, LineReader};
+use trunkline_gateway::LineReader;
 
-use super::process_session::{LineRoute, ProcessSession};
+use super::process_relay::{RelayEnd, relay};
+use super::process_session::ProcessSession;
 use crate::environment::limits::InheritedLimits;
 use crate::socket::hello::{CommandTraits, ProcessRequest};
-use crate::socket::process_frames::{end_frame, error_frames, output_frame};
+use crate::socket::process_frames::end_frame;
 
 /// How long a process waits for the next command.
 const IDLE: Duration = Duration::from_secs(5 * 60);
@@ -165,9 +164,9 @@ impl ProcessPool {
         while state.tasks.try_join_next().is_some() {}
         let idle = state.entries.iter().filter(|it| it.taker.is_some());
         let longest = idle.clone().min_by_key(|it| it.since).map(|it| it.id);
-        if idle.count() >= MAX_IDLE {
+        if let Some(longest) = longest.filter(|_| idle.count() >= MAX_IDLE) {
             // The task that waits with it ends it.
-            state.entries.retain(|it| Some(it.id) != longest);
+            state.forget(longest);
         }
         let (taker, taken) = oneshot::channel();
         let Some(entry) = state.entries.iter_mut().find(|it| it.id == pooled.entry) else {
@@ -355,8 +354,9 @@ impl ProcessLease {
     ) -> io::Result<()> {
         let (copies, stderr) = mpsc::channel(MAX_STDERR_PARTS);
         self.pooled.process.stderr().copy_to(copies);
+        let process = (&mut self.pooled.process, &mut self.pooled.session);
         let relayed = tokio::select! {
-            relayed = self.pooled.relay(lines, (&mut *writer, stderr)) => relayed,
+            relayed = relay(process, lines, (&mut *writer, stderr)) => relayed,
             () = stop => Ok(RelayEnd::Process(service_stops())),
         };
         let Self { pool, mut pooled } = self;
@@ -386,62 +386,6 @@ impl ProcessLease {
     }
 }
 
-/// Why a relay ends.
-enum RelayEnd {
-    /// The command has ended, or does not need the process any more.
-    Command,
-    /// The process cannot be used any more.
-    Process(Error),
-}
-
-impl PooledProcess {
-    async fn relay(
-        &mut self,
-        lines: &mut LineReader<impl AsyncRead + Unpin>,
-        (writer, mut stderr): (&mut (impl AsyncWrite + Unpin), mpsc::Receiver<Bytes>),
-    ) -> io::Result<RelayEnd> {
-        loop {
-            let is_full = self.process.is_full();
-            let next = async {
-                match is_full {
-                    true => pending().await,
-                    false => lines.next().await,
-                }
-            };
-            tokio::select! {
-                line = next => match line {
-                    Ok(Some(InputLine::Message(line))) => match self.session.on_command_line(line) {
-                        LineRoute::Forward(line) => self.process.send(line),
-                        LineRoute::Respond(line) => writer.write_all(&output_frame(&line)).await?,
-                        LineRoute::Drop => {}
-                        LineRoute::Refuse => return Ok(RelayEnd::Process(other_handshake())),
-                    },
-                    _ => return Ok(RelayEnd::Command),
-                },
-                event = self.process.next() => match event {
-                    ProcessEvent::Line(line) => {
-                        if self.session.on_process_line(&line) {
-                            writer.write_all(&output_frame(&line)).await?;
-                        }
-                    }
-                    ProcessEvent::Ended(error) => {
-                        while let Ok(part) = stderr.try_recv() {
-                            writer.write_all(&error_frames(&part)).await?;
-                        }
-                        return Ok(RelayEnd::Process(error));
-                    }
-                },
-                Some(part) = stderr.recv() => writer.write_all(&error_frames(&part)).await?,
-            }
-        }
-    }
-}
-
 fn service_stops() -> Error {
     Error::new(ErrorKind::Exited, "the background service, which had its process, was stopped")
-}
-
-/// The command starts the server again after this error.
-fn other_handshake() -> Error {
-    Error::new(ErrorKind::ProtocolViolation, "its process was started for another client")
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -65,11 +65,14 @@ fn kept(machine: &Machine) -> Vec<(u64, bool)> {
     processes.map(|it| (it["pid"].as_u64().unwrap_or(0), it["inUse"] == true)).collect()
 }
 
-/// Waits until a process that the service keeps has received a call of `wait`.
-fn wait_for_call(machine: &Machine) {
+/// A command whose call of `wait` a process of the service has received.
+fn waiting_call(machine: &Machine) -> Child {
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the call runs", LONGEST_START, || {
         run(machine, &["logs", "odd"]).output.contains("waiting")
     });
+    call
 }
 
 #[test]
@@ -251,9 +254,7 @@ fn a_process_in_use_is_not_shared() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
     output(&machine, &["call", "odd_files_read_it"]);
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let mut call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for_call(&machine);
+    let mut call = waiting_call(&machine);
     let other = output(&machine, &["call", "odd_files_read_it"]);
     assert_eq!(other, "files/read it in [folder]/project 1\n", "a process of its own");
     // A command that is killed during a call leaves a process that still works on it.
@@ -270,9 +271,7 @@ fn an_interrupted_call_ends_its_process() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
     output(&machine, &["call", "odd_files_read_it"]);
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_call(&machine);
+    let call = waiting_call(&machine);
     send("INT", call.id());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert_eq!(ended.messages, "error: interrupted; the servers have been stopped\n");
@@ -285,9 +284,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     let machine = machine_with_service(
         &json!({ "mcpServers": { "odd": odd_names(&marker), "words": words(&marker) } }),
     );
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_call(&machine);
+    let call = waiting_call(&machine);
     send("KILL", machine.service_pid());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");
@@ -300,9 +297,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
 fn a_service_that_is_stopped_says_so() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_call(&machine);
+    let call = waiting_call(&machine);
     output(&machine, &["down"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert!(ended.code == 8 && ended.messages.contains("was stopped"), "{ended}");
