@@ -1,7 +1,7 @@
 //! The process environment: the only module that reads its variables, directories and files.
 
 pub(crate) mod browser;
-mod file_timeout;
+pub(crate) mod file_timeout;
 pub(crate) mod limits;
 mod private_file;
 mod trust;

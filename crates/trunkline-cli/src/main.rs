@@ -3,6 +3,7 @@
 mod output_schema;
 mod arguments;
 mod environment;
+mod roots;
 mod settings;
 mod output;
 mod config;

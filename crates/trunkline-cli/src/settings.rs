@@ -11,6 +11,7 @@ use crate::arguments::{
     Arguments, ColorChoice, Command, CommandLineServer, Format, ImagesArgument, quoted,
 };
 use crate::environment::ProcessEnv;
+use crate::roots::RootsSetting;
 
 /// The pager if the user has chosen none. It leaves the text on the terminal, and ends by itself if all of it fits.
 const DEFAULT_PAGER: &str = "less -FRX";
@@ -49,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) verbosity: Verbosity,
     pub(crate) colors: Colors,
     /// Directories that servers are told of.
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: RootsSetting,
     /// Whether processes that a running background service keeps are used instead of starting them.
     pub(crate) uses_service: bool,
     /// The access rule for all servers in this run.
@@ -153,10 +154,14 @@ fn image_protocol(variable: impl Fn(&str) -> Option<OsString>) -> Option<ImagePr
     }
 }
 
-/// The directories of `--root`.
-fn roots(command: &Command, environment: &ProcessEnv) -> Vec<PathBuf> {
-    let Command::Call(arguments) = command else { return Vec::new() };
-    arguments.roots.iter().map(|root| environment.working_directory().join(root)).collect()
+/// The directories of `--root`, or the one in which a call is made.
+fn roots(command: &Command, environment: &ProcessEnv) -> RootsSetting {
+    let Command::Call(arguments) = command else { return RootsSetting::None };
+    let directory = environment.working_directory();
+    match &arguments.roots[..] {
+        [] => RootsSetting::WorkingDirectory(directory.to_owned()),
+        given => RootsSetting::Given(given.iter().map(|root| directory.join(root)).collect()),
+    }
 }
 
 /// The pager: the one of `TRUNKLINE_PAGER`, else `PAGER`, else `less`. An empty value means none.

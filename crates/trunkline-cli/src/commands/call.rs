@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use tokio::time::timeout;
 use trunkline::call::CallOptions;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{Environment as _, escape_control};
@@ -34,6 +35,9 @@ const STDIN: &str = "-";
 /// The time that servers need to use the roots that they were told.
 const ROOTS: Duration = Duration::from_millis(150);
 
+/// How long a server may take to respond to `ping`.
+const PING: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(
     arguments: &CallArguments,
     settings: &Settings,
@@ -51,7 +55,7 @@ pub(crate) fn run(
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
         let can_ask = terminal.can_ask() && !arguments.yes;
-        let input = UserInput { can_ask, roots: settings.roots.clone() };
+        let input = UserInput { can_ask, roots: Arc::clone(&hosted.roots) };
         hosted.offer_input(&input);
         let server = arguments.server.as_deref();
         let (typed, rest) = TypedName::split(ItemKind::Tool, words, server, hosted);
@@ -73,7 +77,7 @@ pub(crate) fn run(
             }
         };
         check_texts(arguments, &schema, &given)?;
-        time.bound(wait_for_roots(&input, hosted, &server)).await;
+        time.bound(wait_for_roots(hosted, &server)).await;
         let shown = CallRunner {
             settings,
             environment,
@@ -108,12 +112,17 @@ async fn of_words(
 
 /// Waits until a server that asks for roots as it starts uses them. It does not say when; the check of a directory
 /// takes it a moment after the response. If it fails to start, the call says why.
-async fn wait_for_roots(input: &UserInput, hosted: &CommandHost, server: &ServerName) {
-    if input.roots.is_empty() {
+async fn wait_for_roots(hosted: &CommandHost, server: &ServerName) {
+    if hosted.roots.of(server).await.is_empty() {
         return;
     }
     let Some(connection) = hosted.host.servers().get(server.as_str()) else { return };
-    if connection.connect().await.is_ok() {
+    if connection.connect().await.is_err() {
+        return;
+    }
+    // A server that responds has read that the handshake is complete, and has asked if it asks at all.
+    let _ = timeout(PING, connection.request("ping", None)).await;
+    if hosted.roots.were_requested(server) {
         tokio::time::sleep(ROOTS).await;
     }
 }

@@ -30,6 +30,10 @@ pub(crate) struct InheritedLimits {
     nice: Option<i32>,
     /// Current and maximum value of each resource; none if it is unlimited.
     resources: Vec<(Option<u64>, Option<u64>)>,
+    /// The namespaces and the security context: a sandbox or a container has others. Empty where the system has
+    /// none.
+    #[serde(default)]
+    confinement: Vec<String>,
 }
 
 #[cfg(unix)]
@@ -45,8 +49,25 @@ impl InheritedLimits {
             umask: umask(),
             nice: getpriority_process(None).ok(),
             resources: resources.map(limit).to_vec(),
+            confinement: confinement(),
         }
     }
+}
+
+/// What confines this process besides limits: namespaces, the root directory, system call filters.
+#[cfg(unix)]
+fn confinement() -> Vec<String> {
+    let links = ["ns/mnt", "ns/net", "ns/pid_for_children", "ns/user", "ns/uts", "ns/ipc", "root"];
+    let links = links.iter().filter_map(|it| std::fs::read_link(format!("/proc/self/{it}")).ok());
+    let links = links.map(|link| link.to_string_lossy().into_owned());
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_kept = |line: &&str| {
+        let names = ["Gid:", "Groups:", "NoNewPrivs:", "Seccomp:", "CapBnd:"];
+        names.iter().any(|name| line.starts_with(name))
+    };
+    let context = std::fs::read_to_string("/proc/self/attr/current").unwrap_or_default();
+    let status = status.lines().filter(is_kept).map(str::to_owned);
+    links.chain(status).chain([context.trim().to_owned()]).collect()
 }
 
 /// The mask of permissions for new files, if the system tells it.

@@ -29,6 +29,7 @@ use crate::host_files::import_offer;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::roots::ServerRoots;
 use crate::settings::{Settings, Verbosity};
 
 const CHECK_SAYS: &str = "`trunkline check` says which";
@@ -48,6 +49,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub(crate) struct CommandHost {
     pub(crate) host: Host,
     pub(crate) loaded: LoadedConfig,
+    /// The roots of the servers.
+    pub(crate) roots: Arc<ServerRoots>,
     until: Cell<Lifetime>,
     /// Processes that could not be stopped with their servers.
     remaining: RefCell<Vec<OrphanProcess>>,
@@ -110,8 +113,10 @@ pub(crate) fn with_host(
         Some(_) => builder,
         None => with_state(builder, &loaded, environment),
     };
-    let builder = with_roots(with_service(builder, settings, environment), settings);
-    let result = run((loaded, agents), builder, terminal, command);
+    let roots = ServerRoots::new(&settings.roots, terminal.can_ask(), &loaded.config);
+    let roots = Arc::new(roots);
+    let builder = with_roots(with_service(builder, settings, environment, &roots), &roots);
+    let result = run_with((loaded, agents, roots), builder, terminal, command);
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }
@@ -126,6 +131,16 @@ pub(crate) fn run(
     terminal: &mut Terminal,
     command: impl AsyncFnOnce(&CommandHost, &mut Terminal) -> Result<Outcome>,
 ) -> Result<Outcome> {
+    run_with((loaded, agents, Arc::default()), builder, terminal, command)
+}
+
+/// The same with the roots that the servers are told.
+fn run_with(
+    (loaded, agents, roots): (LoadedConfig, Agents, Arc<ServerRoots>),
+    builder: HostBuilder,
+    terminal: &mut Terminal,
+    command: impl AsyncFnOnce(&CommandHost, &mut Terminal) -> Result<Outcome>,
+) -> Result<Outcome> {
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let runtime = runtime()?;
     let result = runtime.block_on(async {
@@ -135,7 +150,7 @@ pub(crate) fn run(
             terminal.warn(&format!("{problem}\n  {advice}"));
         }
         let until = Cell::new(Lifetime::Done);
-        let hosted = CommandHost { host, loaded, until, remaining: RefCell::default() };
+        let hosted = CommandHost { host, loaded, roots, until, remaining: RefCell::default() };
         let mut signals = Signals::listen()?;
         let running = run_until_signal(&hosted, command(&hosted, terminal), &mut signals);
         let Some(result) = running.await else { return Err(anyhow!(INTERRUPTED_TWICE)) };

@@ -1,16 +1,16 @@
 //! Answers server requests during a call on a terminal: elicitation as questions, and `roots/list`.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use trunkline::config::escape_control;
-use trunkline::connection::{CallHandler, HandlerFuture, ServerRequest};
+use trunkline::connection::ServerRequest;
 use trunkline::content::validate_arguments;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
-use url::Url;
 
 use crate::output::terminal::Terminal;
+use crate::roots::ServerRoots;
 use crate::typed::ArgumentSchema;
 
 /// Fields that one request may ask for.
@@ -25,7 +25,7 @@ pub(crate) struct UserInput {
     /// Whether the user can be asked.
     pub(crate) can_ask: bool,
     /// The directories that servers may learn of.
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: Arc<ServerRoots>,
 }
 
 impl UserInput {
@@ -35,7 +35,7 @@ impl UserInput {
         if self.can_ask {
             capabilities.insert("elicitation".to_owned(), json!({ "form": {}, "url": {} }));
         }
-        if !self.roots.is_empty() {
+        if self.roots.are_declared() {
             capabilities.insert("roots".to_owned(), json!({}));
         }
         (!capabilities.is_empty()).then(|| Raw::from_value(&Value::Object(capabilities)))
@@ -59,35 +59,14 @@ impl UserInput {
                 let answer = answer.unwrap_or_else(|_| json!({ "action": "cancel" }));
                 Ok(Raw::from_value(&answer))
             }
-            "roots/list" if !self.roots.is_empty() => Ok(roots_result(&self.roots)),
+            "roots/list" if self.roots.are_declared() => {
+                Ok(self.roots.result(&request.server).await)
+            }
             method => {
                 let message = format!("this client does not support {method}");
                 Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
             }
         }
-    }
-}
-
-/// The result of `roots/list`.
-fn roots_result(roots: &[PathBuf]) -> Raw {
-    let uris = roots.iter().filter_map(|root| Url::from_file_path(root).ok());
-    let roots: Vec<_> = uris.map(|uri| json!({ "uri": uri.as_str() })).collect();
-    Raw::from_value(&json!({ "roots": roots }))
-}
-
-/// Answers `roots/list` of servers that ask as they start, outside of a call.
-pub(crate) struct RootsHandler(pub(crate) Vec<PathBuf>);
-
-impl CallHandler for RootsHandler {
-    fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
-        let result = match &*request.method {
-            "roots/list" => Ok(roots_result(&self.0)),
-            method => {
-                let message = format!("this client does not support {method} outside of a call");
-                Err(RpcError::new(code::METHOD_NOT_FOUND, &message))
-            }
-        };
-        Box::pin(std::future::ready(result))
     }
 }
 
@@ -186,12 +165,17 @@ async fn field(
 
 #[cfg(test)]
 mod tests {
+    use trunkline::config::Config;
+
     use super::*;
+    use crate::roots::RootsSetting;
 
     #[test]
     fn only_what_can_be_answered_is_declared() {
         assert!(UserInput::default().capabilities().is_none());
-        let input = UserInput { can_ask: true, roots: vec!["/".into()] };
+        let given = RootsSetting::Given(vec!["/".into()]);
+        let roots = Arc::new(ServerRoots::new(&given, false, &Config::default()));
+        let input = UserInput { can_ask: true, roots };
         let declared = input.capabilities().unwrap().to_value();
         assert!(declared["elicitation"]["form"].is_object() && declared["roots"].is_object());
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use trunkline::config::LoadedConfig;
 use trunkline::host::{Host, HostBuilder};
 
-use super::elicitation::RootsHandler;
 use super::state;
 use crate::config::logins::{Browser, oauth};
 use crate::environment::ProcessEnv;
+use crate::roots::{RootsHandler, ServerRoots};
 use crate::settings::Settings;
 #[cfg(unix)]
 use crate::socket::service_processes::ServiceProcesses;
@@ -36,15 +36,16 @@ pub(crate) fn with_service(
     builder: HostBuilder,
     settings: &Settings,
     environment: &Arc<ProcessEnv>,
+    roots: &Arc<ServerRoots>,
 ) -> HostBuilder {
     #[cfg(unix)]
     if settings.uses_service
-        && let Some(processes) = ServiceProcesses::new(settings.roots.clone(), environment)
+        && let Some(processes) = ServiceProcesses::new(roots, environment)
     {
         return builder.streams(Arc::new(processes));
     }
     #[cfg(not(unix))]
-    let _ = (settings.uses_service, environment);
+    let _ = (settings.uses_service, environment, roots);
     builder
 }
 
@@ -61,9 +62,9 @@ pub(crate) fn with_state(
 }
 
 /// The same for servers that ask for roots as they start.
-pub(crate) fn with_roots(builder: HostBuilder, settings: &Settings) -> HostBuilder {
-    match settings.roots.is_empty() {
-        true => builder,
-        false => builder.handler(Arc::new(RootsHandler(settings.roots.clone()))),
+pub(crate) fn with_roots(builder: HostBuilder, roots: &Arc<ServerRoots>) -> HostBuilder {
+    match roots.are_declared() {
+        true => builder.handler(Arc::new(RootsHandler(Arc::clone(roots)))),
+        false => builder,
     }
 }

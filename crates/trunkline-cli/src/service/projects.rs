@@ -37,6 +37,7 @@ use crate::host::server_status::{UnstartedServer, status_json, unstarted};
 use crate::output::exit::Failure;
 use crate::output::report;
 use crate::output::terminal::Terminal;
+use crate::roots::RootsSetting;
 use crate::settings::{Colors, Settings, Verbosity};
 use crate::socket::hello::ClientEnvironment;
 
@@ -391,7 +392,7 @@ async fn start(
         colors: Colors::Never,
         access: None,
         uses_service: false,
-        roots: Vec::new(),
+        roots: RootsSetting::None,
         mode: mode.and_then(|mode| modes.into_iter().find(|it| it.as_str() == mode)),
         progress: false,
     };

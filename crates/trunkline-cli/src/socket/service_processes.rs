@@ -1,6 +1,5 @@
 //! Processes of servers that the background service keeps, for commands that would otherwise start their own.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
@@ -17,6 +16,7 @@ use super::hello::{BUILD, CommandTraits, ProcessRequest, Wants};
 use super::process_frames::{ProcessFrame, parse_frame};
 use super::runtime_dir::RuntimeDir;
 use crate::environment::ProcessEnv;
+use crate::roots::ServerRoots;
 
 /// Bytes of a process that wait for the command.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -24,15 +24,15 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Asks a running service for the processes of stdio servers. Without one, the command starts them.
 pub(crate) struct ServiceProcesses {
     folder: RuntimeDir,
-    roots: Vec<PathBuf>,
+    roots: Arc<ServerRoots>,
     environment: Arc<ProcessEnv>,
 }
 
 impl ServiceProcesses {
     /// Processes for a command whose servers are told these roots. `None` if there can be no service.
-    pub(crate) fn new(roots: Vec<PathBuf>, environment: &Arc<ProcessEnv>) -> Option<Self> {
+    pub(crate) fn new(roots: &Arc<ServerRoots>, environment: &Arc<ProcessEnv>) -> Option<Self> {
         let folder = RuntimeDir::of(environment).ok()?;
-        Some(Self { folder, roots, environment: Arc::clone(environment) })
+        Some(Self { folder, roots: Arc::clone(roots), environment: Arc::clone(environment) })
     }
 
     async fn stream(&self, request: StreamRequest<'_>) -> Option<ServerStream> {
@@ -46,7 +46,7 @@ impl ServiceProcesses {
         let client = CommandTraits {
             build: BUILD.to_owned(),
             capabilities: request.capabilities.text().to_owned(),
-            roots: self.roots.clone(),
+            roots: self.roots.of(&request.server.name).await,
         };
         let wanted = ProcessRequest::new(request.server, &launch, client);
         let server = &request.server.name;

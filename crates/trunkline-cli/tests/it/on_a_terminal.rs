@@ -103,6 +103,27 @@ fn elicitation_is_answered_by_questions() {
     }
 }
 
+#[test]
+fn roots_are_the_working_directory() {
+    let roots = ["call", "e", "get-roots-list"];
+    let shown = on_terminal(&everything(), 200, &roots, &[]);
+    assert!(shown.code == 0 && shown.text.contains("/project"), "{}", shown.text);
+    // A pipe is a program, which names directories itself.
+    let run = everything().run(&roots);
+    assert!(run.code != 0 && !run.output.contains("/project"), "{run}");
+}
+
+#[test]
+fn directories_of_a_configuration_are_not_replaced_by_roots() {
+    let script = "@modelcontextprotocol/server-filesystem/dist/index.js";
+    let folder = Folder::new().file("files/hello.txt", "hello");
+    let args = json!([peers::node_modules().join(script), folder.project().join("files")]);
+    let config = json!({ "mcpServers": { "f": { "command": "node", "args": args } } });
+    let folder = folder.file("trunkline.json", config.to_string());
+    let shown = on_terminal(&folder, 200, &["call", "f", "list_allowed_directories"], &[]);
+    assert!(shown.text.contains("/project/files"), "{}", shown.text);
+}
+
 const NOT_SHOWN: &str =
     "1 binary part of the result is not shown; `--artifacts DIRECTORY` saves it as a file";
 

@@ -248,7 +248,7 @@ impl ServerRequests {
         send: impl FnOnce(Bytes) -> Option<FollowUpSender>,
     ) -> Result<Raw, RpcError> {
         let mut open = self.open();
-        let (id, ServerRequest { method, params }) = (Id::number(open.number), request);
+        let (id, ServerRequest { method, params, .. }) = (Id::number(open.number), request);
         open.follow_up = send(Message::Request(Request { id, method, params }).write());
         if open.follow_up.is_none() {
             let message =

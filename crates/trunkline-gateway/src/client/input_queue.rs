@@ -180,9 +180,15 @@ impl InputRequests {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use trunkline::name::ServerName;
 
     use super::*;
     use crate::client::channel::OutboundChannel;
+
+    fn roots_request() -> ServerRequest {
+        let server = ServerName::new("files").unwrap();
+        ServerRequest { server, method: "roots/list".into(), params: None }
+    }
 
     #[tokio::test]
     async fn server_request_is_open_while_a_receiver_waits() {
@@ -190,9 +196,8 @@ mod tests {
         let (inputs, requests) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let mut incoming = requests.incoming;
-        let request = || ServerRequest { method: "roots/list".into(), params: None };
         {
-            let mut asking = std::pin::pin!(inputs.ask(request()));
+            let mut asking = std::pin::pin!(inputs.ask(roots_request()));
             assert!(!inputs.has_open_requests(), "nothing has been asked yet");
             tokio::select! {
                 biased;
@@ -206,7 +211,7 @@ mod tests {
             assert!(inputs.has_open_requests());
             reply.send(Ok(Raw::empty_object())).unwrap();
         };
-        assert!(tokio::join!(inputs.ask(request()), answering).0.is_ok());
+        assert!(tokio::join!(inputs.ask(roots_request()), answering).0.is_ok());
         assert!(!inputs.has_open_requests());
     }
 
@@ -215,12 +220,11 @@ mod tests {
         let (outlet, _) = bounded(1);
         let (queue, mut inputs) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
-        let request = || ServerRequest { method: "roots/list".into(), params: None };
         let mut call: CallFuture = Box::pin(async move {
             // The server cancels its first request before the client can see it.
-            assert!(queue.ask(request()).now_or_never().is_none());
-            let response = queue.ask(request()).await?;
-            assert!(queue.ask(request()).now_or_never().is_none());
+            assert!(queue.ask(roots_request()).now_or_never().is_none());
+            let response = queue.ask(roots_request()).await?;
+            assert!(queue.ask(roots_request()).now_or_never().is_none());
             Ok(response.into())
         });
         assert!(inputs.run(&mut call).await.is_none());

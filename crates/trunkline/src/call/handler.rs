@@ -39,13 +39,12 @@ impl CallHandler for RouteHandler<'_> {
     }
 
     fn on_server_request(&self, request: ServerRequest) -> HandlerFuture<'_> {
-        let ServerRequest { method, params } = request;
-        let params = self.sanitized(params);
-        let params = match &*method {
+        let params = self.sanitized(request.params);
+        let params = match &*request.method {
             SAMPLING => params.as_ref().map(|params| self.route.with_known_uris(params)),
             _ => params,
         };
-        self.inner.on_server_request(ServerRequest { method, params })
+        self.inner.on_server_request(ServerRequest { params, ..request })
     }
 
     fn on_request_declined(&self, refusal: &RpcError) {

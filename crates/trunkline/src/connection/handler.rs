@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::request_error::RequestError;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Notification, Raw, Request, RpcError};
+use crate::name::ServerName;
 use crate::protocol::code;
 
 /// The pending response to a server request.
@@ -19,6 +20,8 @@ pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> 
 /// A server request: input that the server needs before it can respond to a call.
 #[derive(Clone, Debug)]
 pub struct ServerRequest {
+    /// The server that sends it.
+    pub server: ServerName,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: Box<str>,
     /// The parameters.

@@ -208,7 +208,7 @@ impl ServerConnector<'_> {
         let client_meta = self.options.client_meta();
         let handler = self.options.handler();
         let handler = handler.map(|it| untrusted::sanitizing_handler(self.server.trust, it));
-        let answering = (handler, self.timeouts().question);
+        let answering = (handler, self.server.name.clone(), self.timeouts().question);
         let mask = self.server.behaviour.redact.then(|| wire.stderr_tail().mask());
         let mut session = Session::new(wire, self.ids.next(), client_meta, answering);
         session.mask = mask;

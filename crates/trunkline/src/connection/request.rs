@@ -314,8 +314,9 @@ impl PendingCall<'_> {
         handler: &dyn CallHandler,
         mut inbox: Receiver<CallEvent>,
     ) -> RequestOutcome {
-        let bound = self.connection.behaviour().timeouts.question;
-        let mut answers = InputResponses::new(handler, bound);
+        let (server, bound) =
+            (&self.connection.server, self.connection.behaviour().timeouts.question);
+        let mut answers = InputResponses::new(handler, &server.name, bound);
         loop {
             tokio::select! {
                 biased;

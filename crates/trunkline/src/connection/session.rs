@@ -36,6 +36,7 @@ use super::state::error_context::with_stderr;
 use crate::channel::Sender;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Notification, Raw};
+use crate::name::ServerName;
 use crate::principal::{ClientId, Requester};
 use crate::protocol::{Era, ProtocolVersion};
 use crate::timer::LazyTimer;
@@ -141,12 +142,12 @@ pub(super) struct Session {
 
 impl Session {
     /// Creates a session, with the handler for server requests that belong to no call, if any, and
-    /// the timeout for responses to server requests.
+    /// the server and timeout for responses to server requests.
     pub(super) fn new(
         transport: AnyTransport,
         number: u64,
         client_meta: ClientMeta,
-        (handler, question): (Option<Arc<dyn CallHandler>>, Duration),
+        (handler, server, question): (Option<Arc<dyn CallHandler>>, ServerName, Duration),
     ) -> Self {
         Self {
             transport,
@@ -154,7 +155,7 @@ impl Session {
             client_meta,
             version: ProtocolVersion::MODERN,
             pending: PendingRequests::default(),
-            asides: UnboundRequests::new(handler, question),
+            asides: UnboundRequests::new(handler, server, question),
             open: Vec::new(),
             question,
             mirrored: HashMap::new(),

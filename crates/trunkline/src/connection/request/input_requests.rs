@@ -11,6 +11,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::connection::handler::{CallHandler, ServerRequest, answer_within};
 use crate::message::{Id, Request, Response, RpcError};
+use crate::name::ServerName;
 
 /// A response, and the session that it belongs to.
 type SessionResponse = (u64, Response);
@@ -18,6 +19,8 @@ type SessionResponse = (u64, Response);
 /// Pending responses to server requests. Dropping them cancels all handling.
 pub(in crate::connection) struct InputResponses<'a> {
     handler: &'a dyn CallHandler,
+    /// The server that sends them.
+    server: &'a ServerName,
     /// Timeout of each.
     bound: Duration,
     /// Most servers send no requests.
@@ -26,17 +29,22 @@ pub(in crate::connection) struct InputResponses<'a> {
 }
 
 impl<'a> InputResponses<'a> {
-    pub(in crate::connection) fn new(handler: &'a dyn CallHandler, bound: Duration) -> Self {
-        Self { handler, bound, thinking: None, open: Vec::new() }
+    pub(in crate::connection) fn new(
+        handler: &'a dyn CallHandler,
+        server: &'a ServerName,
+        bound: Duration,
+    ) -> Self {
+        Self { handler, server, bound, thinking: None, open: Vec::new() }
     }
 
     /// Starts the handler for a server request of a session.
     pub(in crate::connection) fn begin(&mut self, session: u64, request: Request) {
         let (handler, bound, Request { id, method, params }) = (self.handler, self.bound, request);
+        let request = ServerRequest { server: self.server.clone(), method, params };
         let (end, ended) = AbortHandle::new_pair();
         self.open.push((id.clone(), end));
         let answer: BoxFuture<'a, SessionResponse> = Box::pin(async move {
-            let answer = answer_within(bound, handler, ServerRequest { method, params }).await;
+            let answer = answer_within(bound, handler, request).await;
             (session, Response { id, outcome: answer.map_err(RpcError::from) })
         });
         self.thinking.get_or_insert_default().push(Abortable::new(answer, ended));

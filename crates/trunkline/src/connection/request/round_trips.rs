@@ -128,8 +128,8 @@ impl<'c> RoundTrips<'c> {
     async fn answer(&mut self, question: &Raw) -> Result<Raw, RequestError> {
         let [method, params] = question.get_all(["method", "params"]);
         let method = method.as_ref().and_then(Raw::as_str).unwrap_or_default();
-        let question = ServerRequest { method: method.into(), params };
         let server = &self.connection.server;
+        let question = ServerRequest { server: server.name.clone(), method: method.into(), params };
         let question_timeout = self.connection.behaviour().timeouts.question;
         let bound = question_timeout.min(self.budget.questions);
         let begin = Instant::now();

@@ -17,6 +17,7 @@ use crate::connection::handler::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
+use crate::name::ServerName;
 use crate::protocol::{Era, code};
 use crate::transport::{MessageKind, OutboundMessage};
 
@@ -48,6 +49,7 @@ pub(super) struct OpenServerRequest {
 /// Server requests that belong to no call, and their handler, if any.
 pub(super) struct UnboundRequests {
     handler: Option<Arc<dyn CallHandler>>,
+    server: ServerName,
     /// Timeout of each.
     bound: Duration,
     /// Run concurrently with the session, and end with it.
@@ -55,8 +57,12 @@ pub(super) struct UnboundRequests {
 }
 
 impl UnboundRequests {
-    pub(super) fn new(handler: Option<Arc<dyn CallHandler>>, bound: Duration) -> Self {
-        Self { handler, bound, answering: JoinSet::new() }
+    pub(super) fn new(
+        handler: Option<Arc<dyn CallHandler>>,
+        server: ServerName,
+        bound: Duration,
+    ) -> Self {
+        Self { handler, server, bound, answering: JoinSet::new() }
     }
 
     /// The next response; waits forever if no request is open.
@@ -78,9 +84,9 @@ impl UnboundRequests {
             return Err(busy());
         }
         let (handler, Request { id, method, params }) = (Arc::clone(handler), request.clone());
-        let bound = self.bound;
+        let (server, bound) = (self.server.clone(), self.bound);
         Ok(self.answering.spawn(async move {
-            let answer = answer_within(bound, &*handler, ServerRequest { method, params });
+            let answer = answer_within(bound, &*handler, ServerRequest { server, method, params });
             let outcome = match AssertUnwindSafe(answer).catch_unwind().await {
                 Ok(outcome) => outcome.map_err(RpcError::from),
                 Err(_) => Err(RpcError::new(code::INTERNAL_ERROR, "answering this panicked")),
