@@ -98,7 +98,8 @@ impl ProcessPool {
     /// If it cannot be started, or another command uses the process: the command starts its own.
     pub(crate) async fn lease(&self, request: &ProcessRequest) -> Result<ProcessLease, Error> {
         if request.limits != InheritedLimits::of_process() {
-            let message = "the command has another umask, priority, limits or sandbox than the service";
+            let message =
+                "the command has another umask, priority, limits or sandbox than the service";
             return Err(Error::new(ErrorKind::Busy, message));
         }
         let launch = request.launch();

@@ -1,5 +1,7 @@
 //! Measures the program as a user runs it, beside mcporter: lists, a call and completion, with five servers.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,7 +73,9 @@ pub(crate) struct User {
 impl User {
     pub(crate) fn new(program: &Path, modules: &Path) -> Self {
         let folder = env::temp_dir().join(format!("trunkline-bench-cli-{}", process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
+        for folder in [&folder, &folder.join("run"), &folder.join("none")] {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder");
+        }
         let server = |(name, args): &(&str, &[&str])| {
             let script = format!("@modelcontextprotocol/server-{name}/dist/index.js");
             let mut words = vec![modules.join(script).to_string_lossy().into_owned()];
@@ -114,6 +118,12 @@ impl User {
         command
     }
 
+    /// The same command where a service can run.
+    pub(crate) fn with_service(&self, mut command: Command) -> Command {
+        command.env("XDG_RUNTIME_DIR", self.folder.join("run"));
+        command
+    }
+
     fn configuration(&self) -> PathBuf {
         self.folder.join("mcp.json")
     }
@@ -121,6 +131,8 @@ impl User {
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("HOME", &self.folder).current_dir(&self.folder);
+        // No service of this user runs there.
+        command.env("XDG_RUNTIME_DIR", self.folder.join("none"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }

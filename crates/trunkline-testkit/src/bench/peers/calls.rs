@@ -1,15 +1,21 @@
 //! Calls through each peer: small ones with several in flight, and large results.
 
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::process::Command;
 use tokio::runtime::Runtime;
+use tokio::time::sleep;
 use trunkline_testkit::peers;
 
 use super::client::CallShape;
 use super::instance::{Instance, ReadyList, Round, START_TIMEOUT, start_all};
-use super::process::EVERYTHING;
-use super::program::{CONTENDERS, Contender, Front, Program, Upstream, VARIANTS, http_echo};
+use super::process::{EVERYTHING, PeerHome, PeerProcess};
+use super::program::{
+    CONTENDERS, Contender, Front, Program, Upstream, VARIANTS, free_port, http_echo,
+};
 use super::report::{Comparison, PeerRow, Section, Spread, Unit};
 use crate::host::{HttpServer, runtime};
 use crate::measure::Effort;
@@ -63,6 +69,7 @@ pub(crate) fn sections(effort: Effort, report: &mut Comparison) {
     }
     if effort == Effort::Thorough {
         reference(&runtime, effort, report);
+        remote_reference(&runtime, effort, report);
     }
 }
 
@@ -106,17 +113,59 @@ fn compare(
 
 /// Calls of npm's reference server.
 fn reference(runtime: &Runtime, effort: Effort, report: &mut Comparison) {
-    let script = peers::directory().join("npm/node_modules/@modelcontextprotocol").join(EVERYTHING);
+    let script = everything_script();
     let words = ["node".to_owned(), script.to_string_lossy().into_owned(), "stdio".to_owned()];
     let servers = |_: &Contender| vec![Upstream::Command(words.to_vec())];
     let ready = ReadyList { tool: "echo", ..ECHO };
     let contenders: Vec<_> =
         CONTENDERS.iter().filter(|it| it.program != Program::Forwarder).copied().collect();
     let mut instances = start_all(runtime, &contenders, Front::Http, servers, ready);
-    let arguments = json!({ "message": "x".repeat(100) });
-    let shape = CallShape { arguments, in_flight: 16 };
     let title = "HTTP → server-everything over stdio, 16 in flight".to_owned();
+    let shape = echoed_message();
     report.push(section(runtime, CallEffort::of(effort), title, &shape, &mut instances));
+}
+
+/// Calls of npm's reference server, which listens itself.
+fn remote_reference(runtime: &Runtime, effort: Effort, report: &mut Comparison) {
+    let title = "HTTP → server-everything over HTTP, 16 in flight".to_owned();
+    let (server, port) = match runtime.block_on(everything_over_http()) {
+        Ok(started) => started,
+        Err(reason) => return report.note(&format!("Not measured: {title}: {reason}")),
+    };
+    let servers = |_: &Contender| vec![Upstream::Port(port)];
+    let ready = ReadyList { tool: "echo", ..ECHO };
+    let mut instances = start_all(runtime, CONTENDERS, Front::Http, servers, ready);
+    let shape = echoed_message();
+    report.push(section(runtime, CallEffort::of(effort), title, &shape, &mut instances));
+    drop(instances);
+    drop(server);
+}
+
+fn echoed_message() -> CallShape {
+    CallShape { arguments: json!({ "message": "x".repeat(100) }), in_flight: 16 }
+}
+
+/// Starts npm's reference server, and waits until it listens.
+async fn everything_over_http() -> Result<(PeerProcess, u16), String> {
+    let port = free_port()?;
+    let mut command = Command::new("node");
+    command.arg(everything_script()).arg("streamableHttp").env("PORT", port.to_string());
+    let (mut process, _) = PeerProcess::start(command, PeerHome::new()?, false)?;
+    let start = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        if let Some(reason) = process.end_reason() {
+            return Err(reason);
+        }
+        if start.elapsed() > START_TIMEOUT {
+            return Err(format!("it does not listen after {START_TIMEOUT:?}"));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok((process, port))
+}
+
+fn everything_script() -> PathBuf {
+    peers::directory().join("npm/node_modules/@modelcontextprotocol").join(EVERYTHING)
 }
 
 /// Rounds of all peers in turn, so that load on the machine slows all of them down.

@@ -1,7 +1,8 @@
 //! The processes of a peer: their processor time and memory, without those of the servers behind it.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +42,14 @@ impl PeerHome {
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let path = self.folder.join(name);
         fs::write(&path, text).map_err(|error| error.to_string())?;
+        Ok(path)
+    }
+
+    /// Creates a folder for its owner only.
+    pub(crate) fn private_folder(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.folder.join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| error.to_string())?;
         Ok(path)
     }
 

@@ -68,6 +68,8 @@ impl Upstream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Trunkline,
+    /// `trunkline connect`, with the service that it starts.
+    Connect,
     Aggregator,
     RustProxy,
     Supergateway,
@@ -130,6 +132,7 @@ pub(crate) const VARIANTS: &[Contender] = &[
         has_tokens: true,
         ..contender("trunkline, token and agent", Program::Trunkline, LEGACY)
     },
+    contender("trunkline connect, with the service", Program::Connect, LEGACY),
 ];
 
 /// A command that starts a peer, and where it listens.
@@ -148,6 +151,7 @@ impl Contender {
         let is_one = servers.len() == 1;
         match self.program {
             P::Trunkline | P::FastMcp => true,
+            P::Connect => front == Front::Stdio,
             P::Aggregator | P::RustProxy | P::Mcporter => {
                 front == Front::Http || self.program == P::Mcporter
             }
@@ -167,6 +171,7 @@ impl Contender {
             PeerEndpoint { port, path: "/mcp".to_owned(), token: None, era: self.era };
         let command = match self.program {
             Program::Trunkline => self.trunkline(front, servers, &home, &mut endpoint)?,
+            Program::Connect => connect(servers, &home)?,
             Program::Aggregator => aggregator(servers, &home, port)?,
             Program::RustProxy => {
                 endpoint.path = "/".to_owned();
@@ -224,13 +229,8 @@ impl Contender {
         home: &PeerHome,
         endpoint: &mut PeerEndpoint,
     ) -> Result<Command, String> {
-        let path = program_path()
-            .filter(|path| path.is_file())
-            .ok_or("the program is missing; `cargo build --release -p trunkline-cli` makes it")?;
-        let access = json!({ "access": "read-write" });
-        let agents = json!({ "bench": { "tools": ["*"] } });
-        let config = json!({ "mcpServers": entries(servers, &access), "agents": agents });
-        let config = home.write("mcp.json", &config.to_string())?;
+        let path = own_program()?;
+        let config = own_config(servers, home)?;
         let mut command = Command::new(&path);
         command.arg("serve").arg("--config").arg(config);
         if front == Front::Stdio {
@@ -250,6 +250,29 @@ impl Contender {
         }
         Ok(command)
     }
+}
+
+fn connect(servers: &[Upstream], home: &PeerHome) -> Result<Command, String> {
+    let config = own_config(servers, home)?;
+    let mut command = Command::new(own_program()?);
+    command.arg("connect").arg("--config").arg(config);
+    command.env("XDG_RUNTIME_DIR", home.private_folder("run")?);
+    Ok(command)
+}
+
+fn own_program() -> Result<PathBuf, String> {
+    let path = program_path().filter(|path| path.is_file());
+    path.ok_or_else(|| {
+        "the program is missing; `cargo build --release -p trunkline-cli` makes it".to_owned()
+    })
+}
+
+/// Writes a configuration for ours.
+fn own_config(servers: &[Upstream], home: &PeerHome) -> Result<PathBuf, String> {
+    let access = json!({ "access": "read-write" });
+    let agents = json!({ "bench": { "tools": ["*"] } });
+    let config = json!({ "mcpServers": entries(servers, &access), "agents": agents });
+    home.write("mcp.json", &config.to_string())
 }
 
 /// The `mcpServers` of a configuration, each with more keys.
@@ -402,7 +425,7 @@ fn installed(manager: &str, path: PathBuf) -> Result<PathBuf, String> {
     ))
 }
 
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
 }
