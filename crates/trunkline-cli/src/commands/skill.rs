@@ -41,6 +41,11 @@ pub(crate) fn run(
                     skill NAME`";
         return Err(Failure::new(FailureKind::Usage, message).with_hint(hint).into());
     }
+    if let (Some(name), Some(CommandLineServer::Program(_))) =
+        (arguments.server(), &settings.server)
+    {
+        return Err(two_servers(name).into());
+    }
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
         let server = match arguments.server() {
@@ -48,7 +53,11 @@ pub(crate) fn run(
             None => only_server(hosted)?,
         };
         let only = (Some(server.as_str()), &arguments.lists);
-        let listed = ListedTools::of(&who, only, settings, hosted, terminal).await?;
+        let mut listed = ListedTools::of(&who, only, settings, hosted, terminal).await?;
+        // A skill without its tools would replace a good one.
+        if let Some(failure) = listed.failures.pop() {
+            return Err(failure.into());
+        }
         let entries = listed.view.entries(ItemKind::Tool);
         let entries = entries.filter(|it| it.server().name == server);
         let tool = |entry: &Entry| SkillTool {
@@ -61,19 +70,27 @@ pub(crate) fn run(
             on_command_line: settings.written_server(),
             tools: entries.map(tool).collect(),
         };
-        // A skill without its tools would replace a good one.
-        if listed.failures.is_empty() {
-            terminal.print(&match settings.format {
-                Format::Text => skill.as_text(),
-                format => {
-                    let mut json = json!({ "name": skill.name(), "text": skill.as_text() });
-                    listed.add_to(&mut json);
-                    report::document(&json, format)
-                }
-            })?;
-        }
+        terminal.print(&match settings.format {
+            Format::Text => skill.as_text(),
+            format => {
+                let mut json = json!({ "name": skill.name(), "text": skill.as_text() });
+                listed.add_to(&mut json);
+                report::document(&json, format)
+            }
+        })?;
         Ok(listed.report(terminal))
     })
+}
+
+/// The error for the name of a server together with a command after `--`.
+fn two_servers(name: &str) -> Failure {
+    let name = escape_control(name);
+    let message =
+        format!("`{name}` and the command after `--` are two servers; a skill is for one");
+    let hint = format!(
+        "leave out `{name}` for a skill of the command, or the command for the server `{name}` of the configuration"
+    );
+    Failure::new(FailureKind::Usage, message).with_hint(hint)
 }
 
 /// The server on the command line, the only one there is.

@@ -25,7 +25,10 @@ fn a_server_that_fails_gives_no_skill() {
     let config = r#"{ "mcpServers": { "gone": { "command": "no-such" } } }"#;
     let folder = Folder::new().file("trunkline.json", config);
     let run = folder.run(&["skill", "gone"]);
-    assert_eq!((run.code, run.output.as_str()), (1, ""), "{run}");
+    assert_eq!((run.code, run.output.as_str()), (5, ""), "{run}");
+    assert!(run.messages.contains("server `gone`"), "{run}");
+    let run = folder.run(&["skill", "gone", "--format", "json"]);
+    assert_eq!((run.code, &run.json()["error"]["kind"]), (5, &"unavailable".into()), "{run}");
     assert_eq!(folder.run(&["skill", "other"]).code, 4);
 }
 
@@ -49,7 +52,8 @@ fn a_server_on_the_command_line_has_a_skill() {
     let run = folder.run(&["skill"]);
     assert!(run.code == 2 && run.messages.contains("SERVER"), "{run}");
     let run = folder.run(&["skill", "words", "--", program, "demo-server", "words"]);
-    assert_eq!(run.code, 4, "{run}");
+    assert!(run.code == 2 && run.output.is_empty(), "{run}");
+    assert!(run.messages.contains("leave out `words`"), "{run}");
 }
 
 /// Seen: words were written without quotes, or masked, in a command that an agent runs.
