@@ -37,7 +37,7 @@ pub(super) fn ps() -> Vec<Value> {
     ]);
     let process = object(&[
         ("name", text(), "The server."),
-        ("directory", text(), ""),
+        ("directory", nullable(text()), "With references in place of their values."),
         ("pid", nullable(count()), ""),
         flag("inUse", "Whether a command uses it. Otherwise it waits for the next one."),
         ("seconds", count(), "How long it has been used, or has waited."),

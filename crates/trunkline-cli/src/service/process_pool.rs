@@ -63,6 +63,8 @@ struct PoolEntry {
     id: u64,
     server: String,
     launch: ProgramLaunch,
+    /// Its directory without values of references.
+    directory: Option<String>,
     client: CommandTraits,
     /// The process, once it has started.
     started: Option<(Option<u32>, ProcessStderr)>,
@@ -252,7 +254,7 @@ impl ProcessPool {
         let status = |entry: &PoolEntry| {
             json!({
                 "name": entry.server,
-                "directory": entry.launch.directory,
+                "directory": entry.directory,
                 "pid": entry.started.as_ref().and_then(|(id, _)| *id),
                 "inUse": entry.taker.is_none(),
                 "seconds": entry.since.elapsed().as_secs(),
@@ -291,6 +293,7 @@ impl PoolState {
             id: self.last_id,
             server: request.server.clone(),
             launch: launch.clone(),
+            directory: request.shown_directory.clone(),
             client: request.client.clone(),
             started: None,
             taker: None,

@@ -153,7 +153,10 @@ pub(crate) struct ProcessRequest {
     pub(crate) server: String,
     command: String,
     args: Vec<String>,
-    pub(crate) directory: PathBuf,
+    directory: PathBuf,
+    /// The directory as its entry writes it, with references in place of their values. `None` from an older program.
+    #[serde(default)]
+    pub(crate) shown_directory: Option<String>,
     variables: EnvVariables,
     chain: String,
     secrets: Vec<String>,
@@ -183,6 +186,7 @@ impl ProcessRequest {
             command: exposed(&launch.command),
             args: launch.args.iter().map(exposed).collect(),
             directory: launch.directory.clone(),
+            shown_directory: None,
             variables: launch.variables.clone().into_iter().collect(),
             chain: launch.chain.clone(),
             secrets: launch.secrets.iter().map(exposed).collect(),

@@ -48,7 +48,10 @@ impl ServiceProcesses {
             capabilities: request.capabilities.text().to_owned(),
             roots: self.roots.of(&request.server.name).await,
         };
-        let wanted = ProcessRequest::new(request.server, &launch, client);
+        let mut wanted = ProcessRequest::new(request.server, &launch, client);
+        let shown = program.shown_cwd.as_deref().map(str::to_owned);
+        let shown = shown.unwrap_or_else(|| launch.directory.to_string_lossy().into_owned());
+        wanted.shown_directory = Some(shown);
         let server = &request.server.name;
         match dial(&self.folder, Wants::Process(Box::new(wanted))).await {
             Ok(link) => {

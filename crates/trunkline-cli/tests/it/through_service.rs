@@ -304,6 +304,24 @@ fn a_service_that_is_stopped_says_so() {
     assert_eq!(marked(&marker), Vec::<String>::new());
 }
 
+/// Seen: `ps` printed the value of a variable.
+#[test]
+fn a_directory_from_a_reference_is_not_shown() {
+    let mut server = odd_names(&marker());
+    server["cwd"] = json!("${ODD_DIRECTORY}");
+    let machine = machine_with_service(&json!({ "mcpServers": { "odd": server } }));
+    let directory = machine.folder.project().join("hunter22");
+    fs::create_dir(&directory).unwrap();
+    let mut call = machine.folder.bare_command(&["call", "odd_files_read_it"]);
+    let called = machine.folder.finish(call.env("ODD_DIRECTORY", &directory));
+    assert!(called.output.contains("hunter22"), "{called}");
+    assert_eq!(kept(&machine).len(), 1);
+    for words in [&["ps"][..], &["ps", "--format", "json"]] {
+        let shown = output(&machine, words);
+        assert!(shown.contains("${ODD_DIRECTORY}") && !shown.contains("hunter22"), "{shown}");
+    }
+}
+
 #[test]
 fn a_service_that_hangs_is_not_waited_for() {
     let marker = marker();
