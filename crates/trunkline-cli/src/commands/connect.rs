@@ -14,7 +14,7 @@ use crate::output::terminal::Terminal;
 use crate::service::relay::{DialFuture, DialMode, ProbeFuture, ServiceAccess, relay};
 use crate::service::start;
 use crate::settings::Settings;
-use crate::socket::dial::{Link, ask, dial};
+use crate::socket::dial::{Link, dial};
 use crate::socket::hello::{ClientEnvironment, Wants};
 use crate::socket::runtime_dir::{RuntimeDir, shown};
 
@@ -53,7 +53,8 @@ impl ServiceAccess for Client<'_> {
     }
 
     fn probe(&self) -> ProbeFuture<'_> {
-        Box::pin(async { ask(&self.folder, Wants::Status).await.map(drop) })
+        // A service that is slow has time: to give it up ends the calls of this client.
+        Box::pin(async { dial(&self.folder, Wants::Status).await.map(drop) })
     }
 }
 

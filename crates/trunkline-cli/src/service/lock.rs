@@ -149,6 +149,8 @@ pub(crate) fn end_holder(folder: &RuntimeDir) -> Result<()> {
     let pid = pid.context("the process of the service is not known")?;
     for signal in [Signal::TERM, Signal::KILL] {
         let _ = kill_process(pid, signal);
+        // A process that is paused takes no other signal until it goes on.
+        let _ = kill_process(pid, Signal::CONT);
         if has_ended(folder, &service, SIGNALLED)? {
             return Ok(());
         }

@@ -19,6 +19,9 @@ use crate::output::stdio::is_disconnect;
 /// be on a slow disk.
 const WELCOME: Duration = Duration::from_secs(30);
 
+/// How long it may take to say how it is, or to begin to end. It waits for nothing before it does.
+const STATUS: Duration = Duration::from_secs(5);
+
 /// How long it may take to start a process, or to find one. A command that waits longer starts it itself.
 const PROCESS_START: Duration = Duration::from_secs(1);
 
@@ -36,6 +39,14 @@ pub(crate) struct Link {
 
 /// Connects; `None` if no service runs.
 pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Link>> {
+    let limit = match &wants {
+        Wants::Process(_) => PROCESS_START,
+        _ => WELCOME,
+    };
+    dial_within(limit, folder, wants).await
+}
+
+async fn dial_within(limit: Duration, folder: &RuntimeDir, wants: Wants) -> Result<Option<Link>> {
     folder.check()?;
     let socket = folder.socket();
     let stream = match UnixStream::connect(&socket).await {
@@ -47,17 +58,16 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
     };
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, MAX_LINE);
-    let limit = match &wants {
-        Wants::Process(_) => PROCESS_START,
-        _ => WELCOME,
-    };
     let hello = Hello { trunkline: wants.version(), build: BUILD.to_owned(), wants };
     let answer = async {
         writer.write_all(&line(&hello)?).await?;
         lines.next().await
     };
     let Ok(answer) = timeout(limit, answer).await else {
-        bail!("the service does not respond; `trunkline restart` starts another");
+        bail!(
+            "the service has not responded for {} s\n  `trunkline down` ends it, `trunkline restart` starts another",
+            limit.as_secs()
+        );
     };
     let answer = match answer {
         // It ended meanwhile.
@@ -77,7 +87,12 @@ pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Lin
 
 /// Asks a running service for something; `None` if none runs.
 pub(crate) async fn ask(folder: &RuntimeDir, wants: Wants) -> Result<Option<Welcome>> {
-    Ok(dial(folder, wants).await?.map(|link| link.welcome))
+    let limit = match &wants {
+        // Servers have to end first.
+        Wants::Restart { .. } => WELCOME,
+        _ => STATUS,
+    };
+    Ok(dial_within(limit, folder, wants).await?.map(|link| link.welcome))
 }
 
 /// A value as one line.

@@ -320,9 +320,9 @@ fn a_service_that_hangs_can_be_ended() {
     let mut client = machine.session();
     client.shout("a");
     let hanging = machine.service_pid();
-    // Without its socket, so that no time is spent on asking it.
-    fs::remove_file(machine.socket()).unwrap();
     send("STOP", hanging);
+    // Without its socket, so that no time is spent on asking it. One that ran would notice, and end by itself.
+    fs::remove_file(machine.socket()).unwrap();
     let ps = machine.folder.finish(&mut machine.folder.bare_command(&["ps"]));
     assert!(ps.code == 1 && ps.messages.contains("trunkline down"), "{ps}");
     let down = machine.folder.run(&["down"]);

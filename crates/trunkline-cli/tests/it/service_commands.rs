@@ -1,6 +1,13 @@
-//! `up`, `down`, `restart` and `logs`: unknown servers and `--quiet`.
+//! `up`, `down`, `restart`, `ps` and `logs`: unknown servers, services that hang,
+//! and `--quiet`.
 
-use crate::support::processes::marker;
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::processes::{marker, send};
 use crate::support::service::{Machine, config};
 
 /// Seen: the exit code was 1, as for a service that fails.
@@ -47,4 +54,43 @@ fn quiet_commands_of_the_service_print_only_errors() {
     drop(client);
     let run = machine.folder.run(&["up", "-q", "--format", "json"]);
     assert_eq!((run.code, &run.json()["started"]), (0, &true.into()), "{run}");
+}
+
+/// Seen: each of these waited 30 seconds.
+#[test]
+fn a_service_that_hangs_is_reported_after_seconds() {
+    let machine = Machine::new(&config(&marker()));
+    machine.folder.run(&["up"]);
+    let hanging = machine.service_pid();
+    send("STOP", hanging);
+    let begin = Instant::now();
+    for words in [&["ps"][..], &["logs", "words"]] {
+        let run = machine.folder.run(words);
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.messages.contains("has not responded for 5 s"), "{run}");
+        assert!(run.messages.contains("`trunkline down` ends it"), "{run}");
+    }
+    let down = machine.folder.run(&["down"]);
+    assert!(down.output.contains(&format!("process {hanging}")), "{down}");
+    assert!(begin.elapsed() < Duration::from_secs(28), "{:?}", begin.elapsed());
+}
+
+/// A service that ignores the first signal, for which a shell with its lock stands in.
+#[test]
+fn a_service_that_ignores_a_signal_is_killed() {
+    let machine = Machine::new(&config(&marker()));
+    machine.folder.run(&["up"]);
+    machine.folder.run(&["down"]);
+    let path = machine.runtime_folder().join("service.lock");
+    let lock = File::options().read(true).write(true).open(&path).unwrap();
+    lock.lock().unwrap();
+    let script = "trap '' TERM; while :; do sleep 0.1; done";
+    // The command has the lock as well, and is dropped with this statement.
+    let mut shell =
+        Command::new("/bin/sh").args(["-c", script]).stdin(Stdio::from(lock)).spawn().unwrap();
+    let info = json!({ "protocol": 4, "build": "0", "pid": shell.id() });
+    fs::write(&path, info.to_string()).unwrap();
+    let down = machine.folder.run(&["down"]);
+    assert!(down.output.contains(&format!("process {}", shell.id())), "{down}");
+    assert!(!shell.wait().unwrap().success());
 }
