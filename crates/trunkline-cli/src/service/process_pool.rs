@@ -348,20 +348,20 @@ impl ProcessLease {
         json!({ "process": process.id(), "firstRequestId": session.first_request_id() })
     }
 
-    /// Relays messages between the command and the process, until the command ends. Then the process waits for
-    /// the next command, if it can be used again.
+    /// Relays messages between the command and the process, until the command ends, or the service with an error
+    /// for the command. Then the process waits for the next command, if it can be used again.
     pub(crate) async fn relay(
         mut self,
         lines: &mut LineReader<impl AsyncRead + Unpin>,
         writer: &mut (impl AsyncWrite + Unpin),
-        stop: impl Future<Output = ()>,
+        stop: impl Future<Output = Error>,
     ) -> io::Result<()> {
         let (copies, stderr) = mpsc::channel(MAX_STDERR_PARTS);
         self.pooled.process.stderr().copy_to(copies);
         let process = (&mut self.pooled.process, &mut self.pooled.session);
         let relayed = tokio::select! {
             relayed = relay(process, lines, (&mut *writer, stderr)) => relayed,
-            () = stop => Ok(RelayEnd::Process(service_stops())),
+            error = stop => Ok(RelayEnd::Process(error)),
         };
         let Self { pool, mut pooled } = self;
         let end = match relayed {
@@ -388,8 +388,4 @@ impl ProcessLease {
         writer.write_all(b"\n").await?;
         writer.write_all(&end_frame(&error)?).await
     }
-}
-
-fn service_stops() -> Error {
-    Error::new(ErrorKind::Exited, "the background service, which had its process, was stopped")
 }

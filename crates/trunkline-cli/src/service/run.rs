@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
+use trunkline::error::{Error, ErrorKind};
 use trunkline::host::Host;
 use trunkline::name::ConversationName;
 use trunkline_gateway::{InputLine, LineReader, Scope, StreamOptions, serve_stream};
@@ -104,13 +105,13 @@ pub(crate) async fn serve(
     let mut clients = JoinSet::new();
     tokio::select! {
         () = accept(&listener, &service, &mut clients) => {}
-        () = service.ended() => {}
-        () = service.idle(idle) => service.end(EndReason::Stopped),
+        _ = service.ended() => {}
+        () = service.idle(idle) => service.end(EndCause::Idle),
         () = unreachable(&lock) => {
             warn!("clients cannot find this service any more: its socket or lock was removed");
-            service.end(EndReason::Unreachable);
+            service.end(EndCause::Unreachable);
         }
-        () = signals.next() => service.end(EndReason::Stopped),
+        () = signals.next() => service.end(EndCause::Signal),
     }
     // Clients that come from now on wait for the next service.
     drop(listener);
@@ -139,21 +140,63 @@ async fn unreachable(lock: &ServiceLock) {
     }
 }
 
+/// Why the service ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndCause {
+    /// `trunkline down`.
+    Down,
+    /// `trunkline restart`.
+    Restart,
+    /// A signal: of a supervisor, or of `trunkline down` if the service had not responded.
+    Signal,
+    /// No client for long.
+    Idle,
+    /// Its socket or its lock was removed.
+    Unreachable,
+}
+
+impl EndCause {
+    /// The reason that clients of `connect` are told.
+    fn reason(self) -> EndReason {
+        match self {
+            Self::Down | Self::Signal | Self::Idle => EndReason::Stopped,
+            Self::Restart => EndReason::Restarts,
+            Self::Unreachable => EndReason::Unreachable,
+        }
+    }
+
+    /// The error of a command that uses a process of the service.
+    fn process_error(self) -> Error {
+        let how = match self {
+            Self::Down => "was stopped by `trunkline down`",
+            Self::Restart => "was stopped by `trunkline restart`",
+            Self::Signal => "was stopped by a signal or `trunkline down`",
+            Self::Idle => "was stopped: it had no client",
+            Self::Unreachable => "was stopped: its socket or its lock was removed",
+        };
+        let message = format!("the background service, which had its process, {how}");
+        Error::new(ErrorKind::Exited, message).with_hint("the next command starts its own process")
+    }
+}
+
 struct Service {
     projects: Projects,
     processes: ProcessPool,
     page: ServicePage,
-    end: watch::Sender<Option<EndReason>>,
+    end: watch::Sender<Option<EndCause>>,
     started: Instant,
 }
 
 impl Service {
-    fn end(&self, reason: EndReason) {
-        self.end.send_modify(|end| *end = end.or(Some(reason)));
+    fn end(&self, cause: EndCause) {
+        self.end.send_modify(|end| *end = end.or(Some(cause)));
     }
 
-    async fn ended(&self) {
-        let _ = self.end.subscribe().wait_for(Option::is_some).await;
+    /// Waits until the service ends.
+    async fn ended(&self) -> EndCause {
+        let mut end = self.end.subscribe();
+        let end = end.wait_for(Option::is_some).await;
+        end.ok().and_then(|end| *end).unwrap_or(EndCause::Signal)
     }
 
     /// Closes idle projects, until the service itself has been idle for long.
@@ -205,7 +248,7 @@ async fn on_client(stream: UnixStream, service: Arc<Service>) {
     let hello = tokio::select! {
         hello = timeout(HELLO, lines.next()) => hello,
         // The client tries again, with the next service.
-        () = service.ended() => return,
+        _ = service.ended() => return,
     };
     let Ok(Ok(Some(InputLine::Message(hello)))) = hello else { return };
     let result = match serde_json::from_slice::<Hello>(&hello) {
@@ -269,7 +312,7 @@ async fn respond(
             Err(problem) => Welcome::refusal(problem),
         },
         Wants::Stop { restarts } => {
-            service.end(if restarts { EndReason::Restarts } else { EndReason::Stopped });
+            service.end(if restarts { EndCause::Restart } else { EndCause::Down });
             Welcome::with(Value::Bool(true))
         }
     };
@@ -359,7 +402,8 @@ async fn serve_process(
     let written = write(writer, &welcome).await;
     // The first reader has the limit of the first line.
     let mut lines = LineReader::new(lines.into_reader(), MAX_COMMAND_LINE);
-    lease.relay(&mut lines, writer, service.ended()).await.and(written)
+    let stopped = async { service.ended().await.process_error() };
+    lease.relay(&mut lines, writer, stopped).await.and(written)
 }
 
 /// Serves an MCP session until the client or the service ends.
@@ -369,14 +413,13 @@ async fn serve_until_end(
     lines: LineReader<OwnedReadHalf>,
     writer: &mut OwnedWriteHalf,
 ) -> io::Result<()> {
-    tokio::select! {
+    let cause = tokio::select! {
         served = serve_stream(host, options, lines.into_reader(), &mut *writer) => return served,
-        () = service.ended() => {}
-    }
+        cause = service.ended() => cause,
+    };
     // A message may have been written in part.
     writer.write_all(b"\n").await?;
-    let reason = service.end.borrow().unwrap_or(EndReason::Stopped);
-    write(writer, &Goodbye { trunkline: reason }).await
+    write(writer, &Goodbye { trunkline: cause.reason() }).await
 }
 
 async fn write(writer: &mut OwnedWriteHalf, value: &impl serde::Serialize) -> io::Result<()> {

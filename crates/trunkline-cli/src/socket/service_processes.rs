@@ -114,6 +114,6 @@ async fn distribute(
 
 /// The error for a service that ends without saying so.
 fn service_ended() -> Error {
-    let message = "the background service, which had its process, was ended";
+    let message = "the background service, which had its process, ended unexpectedly";
     Error::new(ErrorKind::Exited, message).with_hint("`trunkline logs` may say why")
 }

@@ -300,7 +300,22 @@ fn a_service_that_is_stopped_says_so() {
     let call = waiting_call(&machine);
     output(&machine, &["down"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
-    assert!(ended.code == 8 && ended.messages.contains("was stopped"), "{ended}");
+    assert_eq!(ended.code, 8, "{ended}");
+    assert!(ended.messages.contains("was stopped by `trunkline down`"), "{ended}");
+    assert_eq!(marked(&marker), Vec::<String>::new());
+}
+
+/// Seen: it was killed, and the command said only that it was ended.
+#[test]
+fn a_service_that_is_paused_says_that_it_was_stopped() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let call = waiting_call(&machine);
+    send("STOP", machine.service_pid());
+    output(&machine, &["down"]);
+    let ended = machine.folder.ended(call.wait_with_output().unwrap());
+    assert_eq!(ended.code, 8, "{ended}");
+    assert!(ended.messages.contains("by a signal or `trunkline down`"), "{ended}");
     assert_eq!(marked(&marker), Vec::<String>::new());
 }
 
