@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use trunkline::config::escape_control;
 
 use super::restart::ask_for_server;
@@ -18,8 +18,10 @@ use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::service::{start, tail};
 use crate::settings::Settings;
-use crate::socket::hello::Wants;
+use crate::socket::hello::{StderrSource, Wants};
 use crate::socket::runtime_dir::shown;
+
+const OTHER_RESPONSE: &str = "the service has another version; run `trunkline restart`";
 
 /// The interval of looking for new lines.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -31,11 +33,14 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     if let Some(server) = &arguments.server {
-        let mut lines = server_stderr(server, arguments.lines, environment)?;
-        if settings.format == Format::Text {
-            lines.iter_mut().for_each(|line| *line = escape_control(line));
-        }
-        terminal.print(&shown_lines(&lines, settings.format, false))?;
+        let sources = server_stderr(server, arguments.lines, environment)?;
+        terminal.print(&match settings.format {
+            Format::Text => sources_text(&sources),
+            format => {
+                let lines: Vec<_> = sources.iter().flat_map(|it| &it.lines).collect();
+                report::document(&json!({ "lines": lines, "sources": sources }), format)
+            }
+        })?;
         return Ok(Outcome::Good);
     }
     let path = start::log_file(environment)?;
@@ -88,10 +93,44 @@ fn follow(mut log: File, path: &Path, format: Format, terminal: &mut Terminal) -
     }
 }
 
-fn server_stderr(server: &str, count: usize, environment: &ProcessEnv) -> Result<Vec<String>> {
-    let wants = Wants::Stderr { server: server.to_owned() };
-    let welcome = ask_for_server(server, wants, environment)?;
-    let lines = welcome.response.as_array().into_iter().flatten().filter_map(Value::as_str);
-    let lines: Vec<_> = lines.map(str::to_owned).collect();
-    Ok(lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().to_vec())
+/// The lines of one project as they are, and those of several below their directories.
+fn sources_text(sources: &[StderrSource]) -> String {
+    let mut text = String::new();
+    for source in sources {
+        let indent = if sources.len() > 1 { "  " } else { "" };
+        if sources.len() > 1 {
+            let directories: Vec<_> =
+                source.directories.iter().map(|it| escape_control(it)).collect();
+            text += &format!("{}\n", directories.join(", "));
+        }
+        if sources.len() > 1 && source.lines.is_empty() {
+            text += "  (nothing)\n";
+        }
+        for line in &source.lines {
+            text += &format!("{indent}{}\n", escape_control(line));
+        }
+    }
+    text
+}
+
+/// The last lines of a server, by project.
+fn server_stderr(
+    server: &str,
+    count: usize,
+    environment: &ProcessEnv,
+) -> Result<Vec<StderrSource>> {
+    let wants = Wants::Stderr { server: server.to_owned(), by_project: true };
+    let response = ask_for_server(server, wants, environment)?.response;
+    let mut sources = match serde_json::from_value(response.clone()) {
+        Ok(sources) => sources,
+        // An older service has the lines of all projects in one list.
+        Err(_) => {
+            let lines = serde_json::from_value(response).context(OTHER_RESPONSE)?;
+            vec![StderrSource { directories: Vec::new(), lines }]
+        }
+    };
+    for StderrSource { lines, .. } in &mut sources {
+        lines.drain(..lines.len().saturating_sub(count));
+    }
+    Ok(sources)
 }

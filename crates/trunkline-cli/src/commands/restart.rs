@@ -75,19 +75,40 @@ fn restart_server(
 ) -> Result<Outcome> {
     let wants = Wants::Restart { server: server.to_owned() };
     let answer = ask_for_server(server, wants, environment)?.response;
+    // An older service does not name them.
+    let directories = answer["directories"].as_array().into_iter().flatten();
+    let directories: Vec<_> = directories.filter_map(Value::as_str).collect();
+    let starts = answer["starts"].as_bool().unwrap_or(true);
     match settings.format {
-        Format::Text => {
-            let server = escape_control(server);
-            terminal.confirm(&match answer["starts"].as_bool() {
-                Some(false) => {
-                    format!("The process of `{server}` ends; the next command starts another.\n")
-                }
-                _ => format!("The server `{server}` starts again.\n"),
-            })?;
+        Format::Text => terminal.confirm(&restarted_text(server, starts, &directories))?,
+        format => {
+            let value = json!({ "restarted": server, "directories": directories });
+            terminal.print(&report::document(&value, format))?;
         }
-        _ => terminal.print(&report::document(&json!({ "restarted": server }), settings.format))?,
     }
     Ok(Outcome::Good)
+}
+
+/// What was restarted, and for which projects if these are several.
+fn restarted_text(server: &str, starts: bool, directories: &[&str]) -> String {
+    let (server, count) = (escape_control(server), directories.len());
+    let several = directories.iter().map(|it| format!("  {}\n", escape_control(it)));
+    match (starts, count) {
+        (true, 0 | 1) => format!("The server `{server}` starts again.\n"),
+        (true, _) => {
+            let head = format!("The server `{server}` starts again in {count} projects:\n");
+            std::iter::once(head).chain(several).collect()
+        }
+        (false, 0 | 1) => {
+            format!("The process of `{server}` ends; the next command starts another.\n")
+        }
+        (false, _) => {
+            let head = format!(
+                "The processes of `{server}` end, in {count} directories; the next command starts another:\n"
+            );
+            std::iter::once(head).chain(several).collect()
+        }
+    }
 }
 
 fn restart_service(

@@ -20,7 +20,14 @@ pub(super) fn down() -> Vec<Value> {
 
 pub(super) fn restart() -> Vec<Value> {
     vec![
-        document(&[("restarted", text(), "The server.")]),
+        document(&[
+            ("restarted", text(), "The server."),
+            (
+                "directories",
+                list(text()),
+                "The projects that have it, or else the directories of processes for commands.",
+            ),
+        ]),
         document(&[
             ("ended", nullable(reference("service")), ""),
             ("service", reference("service"), ""),
@@ -61,7 +68,9 @@ pub(super) fn ps() -> Vec<Value> {
 pub(super) fn logs() -> Vec<Value> {
     let mut line = document(&[("line", text(), "")]);
     line["description"] = json!("With `--follow`: one line of the log, one object per line");
-    vec![document(&[("lines", list(text()), "")]), line]
+    let source = object(&[("directories", list(text()), ""), ("lines", list(text()), "")]);
+    let sources = "Of a server: its lines by project.";
+    vec![document(&[("lines", list(text()), ""), ("sources?", list(source), sources)]), line]
 }
 
 pub(super) fn page() -> Vec<Value> {

@@ -20,7 +20,7 @@ use trunkline_gateway::LineReader;
 use super::process_relay::{RelayEnd, relay};
 use super::process_session::ProcessSession;
 use crate::environment::limits::InheritedLimits;
-use crate::socket::hello::{CommandTraits, ProcessRequest};
+use crate::socket::hello::{CommandTraits, ProcessRequest, StderrSource};
 use crate::socket::process_frames::end_frame;
 
 /// How long a process waits for the next command.
@@ -51,8 +51,8 @@ struct PoolState {
     entries: Vec<PoolEntry>,
     /// Waits with processes, and ends them.
     tasks: JoinSet<()>,
-    /// The last lines of processes that have ended, by server, the newest last.
-    ended: Vec<(String, Vec<String>)>,
+    /// The last lines of processes that have ended, by server and directory, the newest last.
+    ended: Vec<(String, StderrSource)>,
     last_id: u64,
     last_used: Option<Instant>,
     is_closed: bool,
@@ -220,32 +220,36 @@ impl ProcessPool {
         end_in(&mut self.state(), pooled);
     }
 
-    /// Ends the processes of a server that wait. Returns whether there were any.
-    pub(crate) fn restart(&self, server: &str) -> bool {
+    /// Ends the processes of a server that wait. Returns their directories; `None` if there never was a process.
+    pub(crate) fn restart(&self, server: &str) -> Option<Vec<String>> {
         let mut state = self.state();
-        let has_any = state.entries.iter().any(|it| it.server == server)
-            || state.ended.iter().any(|(name, _)| name == server);
+        let has_ended = state.ended.iter().any(|(name, _)| name == server);
         // One in use ends with its command.
-        let of_server = state.entries.iter().filter(|it| it.server == server).map(|it| it.id);
-        for id in of_server.collect::<Vec<_>>() {
-            state.forget(id);
-        }
-        has_any
+        let of_server = state.entries.iter().filter(|it| it.server == server);
+        let (ids, directories): (Vec<_>, Vec<_>) =
+            of_server.map(|it| (it.id, it.directory.clone())).unzip();
+        ids.iter().for_each(|id| state.forget(*id));
+        let mut directories: Vec<_> = directories.into_iter().flatten().collect();
+        directories.sort();
+        directories.dedup();
+        (has_ended || !ids.is_empty()).then_some(directories)
     }
 
-    /// The last lines that processes of a server wrote to standard error, also those that have ended; `None` if
-    /// there was none.
-    pub(crate) fn stderr(&self, server: &str) -> Option<Vec<String>> {
+    /// The last lines that processes of a server wrote to standard error, also those that have ended.
+    pub(crate) fn stderr(&self, server: &str) -> Vec<StderrSource> {
         let state = self.state();
         let ended = state.ended.iter().filter(|(name, _)| name == server);
         let running = state.entries.iter().filter(|it| it.server == server);
-        let lines = ended.map(|(_, lines)| lines.clone()).chain(running.map(PoolEntry::stderr));
-        lines.reduce(|all, lines| [all, lines].concat())
+        ended.map(|(_, source)| source.clone()).chain(running.map(PoolEntry::stderr)).collect()
     }
 
     /// The servers of processes that have ended, and have left standard error.
     pub(crate) fn ended_servers(&self) -> Vec<String> {
-        self.state().ended.iter().map(|(server, _)| server.clone()).collect()
+        let mut servers: Vec<_> =
+            self.state().ended.iter().map(|(server, _)| server.clone()).collect();
+        servers.sort();
+        servers.dedup();
+        servers
     }
 
     /// All processes, for people.
@@ -305,10 +309,11 @@ impl PoolState {
     /// Removes an entry, and keeps what its process wrote last.
     fn forget(&mut self, entry: u64) {
         for gone in self.entries.extract_if(.., |it| it.id == entry) {
-            let lines = gone.stderr();
-            if !lines.is_empty() {
-                self.ended.retain(|(server, _)| *server != gone.server);
-                self.ended.push((gone.server, lines));
+            let source = gone.stderr();
+            if !source.lines.is_empty() {
+                let is_same = |it: &StderrSource| it.directories == source.directories;
+                self.ended.retain(|(server, it)| *server != gone.server || !is_same(it));
+                self.ended.push((gone.server, source));
             }
         }
         let excess = self.ended.len().saturating_sub(MAX_ENDED);
@@ -317,8 +322,9 @@ impl PoolState {
 }
 
 impl PoolEntry {
-    fn stderr(&self) -> Vec<String> {
-        self.started.as_ref().map(|(_, stderr)| stderr.lines()).unwrap_or_default()
+    fn stderr(&self) -> StderrSource {
+        let lines = self.started.as_ref().map(|(_, stderr)| stderr.lines()).unwrap_or_default();
+        StderrSource { directories: self.directory.iter().cloned().collect(), lines }
     }
 }
 

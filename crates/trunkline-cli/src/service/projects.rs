@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tracing::info;
 use trunkline::config::{ToolMode, escape_control};
+use trunkline::connection::Connection;
 use trunkline::host::Host;
 use trunkline::registry::ConnectionPool;
 use trunkline_control::{
@@ -39,7 +40,7 @@ use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::roots::RootsSetting;
 use crate::settings::{Colors, Settings, Verbosity};
-use crate::socket::hello::ClientEnvironment;
+use crate::socket::hello::{ClientEnvironment, StderrSource};
 
 /// How long a project without clients keeps its servers.
 const IDLE: Duration = Duration::from_secs(5 * 60);
@@ -232,32 +233,49 @@ impl Projects {
         close(open.into_values()).await;
     }
 
-    /// Restarts a server in all projects. Returns whether there is one.
-    pub(crate) async fn restart(&self, server: &str) -> bool {
-        let hosts: Vec<_> =
-            self.hosts().into_iter().filter(|it| it.servers().get(server).is_some()).collect();
-        for host in &hosts {
+    /// Restarts a server in all projects. Returns the directories of those that have it.
+    pub(crate) async fn restart(&self, server: &str) -> Vec<String> {
+        let hosts = self.hosts_with(server);
+        for (_, host) in &hosts {
             host.close(server).await;
         }
-        for connection in hosts.iter().filter_map(|host| host.servers().get(server)) {
+        for connection in hosts.iter().filter_map(|(_, host)| host.servers().get(server)) {
             connection.start();
         }
-        !hosts.is_empty()
+        hosts.into_iter().map(|(directory, _)| directory).collect()
     }
 
     /// The lines that a server wrote last to standard error, of each of its processes.
-    pub(crate) fn stderr(&self, server: &str) -> Option<Vec<String>> {
-        let connections = self.shared.pool.connections();
-        let mut found =
-            connections.iter().filter(|it| it.server().name.as_str() == server).peekable();
-        found.peek()?;
-        Some(found.flat_map(|connection| connection.status().stderr).collect())
+    pub(crate) fn stderr(&self, server: &str) -> Vec<StderrSource> {
+        let hosts = self.hosts_with(server);
+        let is_named = |it: &&Arc<Connection>| it.server().name.as_str() == server;
+        let source = |connection: &Arc<Connection>| {
+            let projects = |is_its: &dyn Fn(&Arc<Connection>) -> bool| {
+                let has_it = |host: &Host| host.servers().get(server).is_some_and(|it| is_its(&it));
+                let found = hosts.iter().filter(|(_, host)| has_it(host));
+                let mut found: Vec<_> = found.map(|(directory, _)| directory.clone()).collect();
+                found.dedup();
+                found
+            };
+            let mut directories = projects(&|it| Arc::ptr_eq(it, connection));
+            if directories.is_empty() {
+                // The process of one client.
+                directories = projects(&|it| it.fingerprint() == connection.fingerprint());
+            }
+            StderrSource { directories, lines: connection.status().stderr }
+        };
+        self.shared.pool.connections().iter().filter(is_named).map(source).collect()
     }
 
-    fn hosts(&self) -> Vec<Host> {
+    /// The directories and hosts of the projects with a server, sorted.
+    fn hosts_with(&self, server: &str) -> Vec<(String, Host)> {
         let open = self.projects();
         let started = open.projects.values().filter_map(|slot| slot.project.get());
-        started.map(|it| it.host.clone()).collect()
+        let hosts = started.filter(|it| it.host.servers().get(server).is_some());
+        let directory = |it: &Project| it.directory.to_string_lossy().into_owned();
+        let mut hosts: Vec<_> = hosts.map(|it| (directory(it), it.host.clone())).collect();
+        hosts.sort_by(|one, two| one.0.cmp(&two.0));
+        hosts
     }
 
     /// The state of all projects and servers.

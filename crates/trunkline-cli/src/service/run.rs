@@ -29,8 +29,8 @@ use crate::host::signals::Signals;
 use crate::output::terminal::Terminal;
 use crate::socket::dial::line;
 use crate::socket::hello::{
-    ClientEnvironment, EndReason, Goodbye, Hello, ProcessRequest, SUPPORTED, ServiceInfo, Wants,
-    Welcome,
+    ClientEnvironment, EndReason, Goodbye, Hello, ProcessRequest, SUPPORTED, ServiceInfo,
+    StderrSource, Wants, Welcome,
 };
 
 /// How long a service without clients waits for the next one.
@@ -291,20 +291,28 @@ async fn respond(
         Wants::Process(request) => return serve_process(&request, service, lines, writer).await,
         Wants::Status => Welcome::with(status(service)),
         Wants::Restart { server } => {
-            let has_processes = service.processes.restart(&server);
-            match service.projects.restart(&server).await {
-                true => Welcome::with(json!({ "starts": true })),
-                false if has_processes => Welcome::with(json!({ "starts": false })),
-                false => Welcome::refusal(no_server(&server)),
+            let kept = service.processes.restart(&server);
+            let directories = service.projects.restart(&server).await;
+            let starts = !directories.is_empty();
+            match kept {
+                None if !starts => Welcome::refusal(no_server(&server)),
+                kept => {
+                    let directories = if starts { directories } else { kept.unwrap_or_default() };
+                    Welcome::with(json!({ "starts": starts, "directories": directories }))
+                }
             }
         }
-        Wants::Stderr { server } => {
-            let sources = [service.projects.stderr(&server), service.processes.stderr(&server)];
-            match sources.iter().any(Option::is_some) {
-                true => Welcome::with(json!(
-                    sources.into_iter().flatten().flatten().collect::<Vec<_>>()
-                )),
-                false => Welcome::refusal(no_server(&server)),
+        Wants::Stderr { server, by_project } => {
+            let kept = service.processes.stderr(&server);
+            let sources =
+                StderrSource::join(service.projects.stderr(&server).into_iter().chain(kept));
+            match (sources.is_empty(), by_project) {
+                (true, _) => Welcome::refusal(no_server(&server)),
+                (false, true) => Welcome::with(json!(sources)),
+                (false, false) => {
+                    let lines: Vec<_> = sources.into_iter().flat_map(|it| it.lines).collect();
+                    Welcome::with(json!(lines))
+                }
             }
         }
         Wants::Page => match service.page.link() {

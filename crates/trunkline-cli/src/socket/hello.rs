@@ -50,7 +50,12 @@ pub(crate) enum Wants {
     /// A server to be restarted.
     Restart { server: String },
     /// The last lines that a server wrote to standard error.
-    Stderr { server: String },
+    Stderr {
+        server: String,
+        /// Whether the response has a [`StderrSource`] per project, and not all lines in one list.
+        #[serde(default)]
+        by_project: bool,
+    },
     /// A link that opens the page.
     Page,
 }
@@ -207,6 +212,29 @@ impl ProcessRequest {
             chain: self.chain.clone(),
             secrets: self.secrets.iter().map(|it| Secret::new(it.as_str())).collect(),
         }
+    }
+}
+
+/// The last lines that processes of a server wrote to standard error.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct StderrSource {
+    /// The projects of the processes.
+    pub(crate) directories: Vec<String>,
+    pub(crate) lines: Vec<String>,
+}
+
+impl StderrSource {
+    /// Joins the sources of the same projects.
+    pub(crate) fn join(sources: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        for source in sources {
+            match joined.iter_mut().find(|it| it.directories == source.directories) {
+                Some(same) => same.lines.extend(source.lines),
+                None => joined.push(source),
+            }
+        }
+        joined.sort_by(|one, two| one.directories.cmp(&two.directories));
+        joined
     }
 }
 

@@ -1,4 +1,4 @@
-//! `up`, `down`, `restart`, `ps` and `logs`: unknown servers, services that hang,
+//! `up`, `down`, `restart`, `ps` and `logs`: unknown servers, servers of several projects, services that hang,
 //! and `--quiet`.
 
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::processes::{marker, send};
-use crate::support::service::{Machine, config};
+use crate::support::service::{Client, Machine, config};
 
 /// Seen: the exit code was 1, as for a service that fails.
 #[test]
@@ -54,6 +54,46 @@ fn quiet_commands_of_the_service_print_only_errors() {
     drop(client);
     let run = machine.folder.run(&["up", "-q", "--format", "json"]);
     assert_eq!((run.code, &run.json()["started"]), (0, &true.into()), "{run}");
+}
+
+/// A client in a project directory whose server `talker` writes a line to standard error.
+fn talking_client(machine: &Machine, name: &str) -> Client {
+    let directory = machine.folder.project().join(name);
+    fs::create_dir(&directory).unwrap();
+    let script = format!(
+        "echo {name} starts >&2; exec '{}' demo-server words",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    let config =
+        json!({ "mcpServers": { "talker": { "command": "/bin/sh", "args": ["-c", script] } } });
+    fs::write(directory.join("c.json"), config.to_string()).unwrap();
+    let mut command = machine.folder.bare_command(&["connect", "--config", "c.json"]);
+    command.current_dir(directory);
+    let mut client = Client::start(command);
+    client.open();
+    client.call("talker_shout", &json!({ "text": "a" }));
+    client
+}
+
+/// Seen: the lines of all projects were mixed, and `restart` did not say that it concerned several.
+#[test]
+fn servers_of_the_same_name_are_told_apart_by_their_projects() {
+    let machine = Machine::new(&config(&marker()));
+    let one = talking_client(&machine, "one");
+    assert_eq!(machine.folder.run(&["logs", "talker"]).output, "one starts\n");
+    let run = machine.folder.run(&["restart", "talker"]);
+    assert_eq!(run.output, "The server `talker` starts again.\n");
+    let two = talking_client(&machine, "two");
+    let run = machine.folder.run(&["logs", "talker"]);
+    let shown = "[folder]/project/one\n  one starts\n[folder]/project/two\n  two starts\n";
+    assert_eq!(run.output, shown, "{run}");
+    let json = machine.folder.run(&["logs", "talker", "--format", "json"]).json();
+    assert_eq!(json["sources"][1]["lines"], json!(["two starts"]), "{json}");
+    assert_eq!(json["lines"], json!(["one starts", "two starts"]), "{json}");
+    let run = machine.folder.run(&["restart", "talker"]);
+    let shown = "The server `talker` starts again in 2 projects:\n  [folder]/project/one\n  [folder]/project/two\n";
+    assert_eq!(run.output, shown, "{run}");
+    drop((one, two));
 }
 
 /// Seen: each of these waited 30 seconds.
