@@ -79,6 +79,22 @@ impl ArgumentWords {
         Ok(tree.to_raw())
     }
 
+    /// A hint for JSON that was given where the schema has text: how to pass the same as text.
+    pub(crate) fn text_hint(&self, schema: &ArgumentSchema) -> Option<String> {
+        let hint = |word: &ArgumentWord| {
+            let (path, WordValue::Json(json)) = (word.path.as_ref()?, &word.value) else {
+                return None;
+            };
+            let is_text = schema.types(&schema.split(path), path.is_item).wants_text(json);
+            let value = Some(json.text())
+                .filter(|it| it.len() <= MAX_VALUE && !it.contains(['[', '{', '"']));
+            let item = if path.is_item { "[]" } else { "" };
+            let shown = escape_control(&format!("{path}{item}={}", value.unwrap_or("…")));
+            is_text.then(|| format!("`:=` takes JSON; `{shown}` passes text"))
+        };
+        self.words.iter().find_map(hint)
+    }
+
     /// The argument that a value without a name is for: the only one that the tool needs.
     fn only_argument(&self, schema: &ArgumentSchema, text: &str) -> Result<String> {
         let named: Vec<&str> =
@@ -111,6 +127,9 @@ impl ArgumentWords {
     }
 }
 
+/// Characters of a value that is repeated in a message.
+const MAX_VALUE: usize = 24;
+
 /// Arguments that are named in one message.
 const MAX_NAMED: usize = 12;
 
@@ -142,31 +161,37 @@ impl ArgumentSchema {
             [one] => (one.clone(), "is"),
             [others @ .., last] => (format!("{} and {last}", others.join(", ")), "are"),
         };
-        let message = format!("the {} needs {names}, which {verb} missing", self.owner.as_str());
-        let failure = Failure::new(FailureKind::BadArguments, message);
-        Err(failure.with_hint("`--no-check` sends the others anyway").into())
+        let message = format!("the {} needs {names}, which {verb} missing", self.owner());
+        let words: Vec<_> = missing.iter().map(|it| format!("{}=…", escape_control(it))).collect();
+        let unchecked = match given.members().is_empty() {
+            true => "gets it without them",
+            false => "sends the others anyway",
+        };
+        let hint = format!("add `{}`; `--no-check` {unchecked}", words.join(" "));
+        Err(Failure::new(FailureKind::BadArguments, message).with_hint(hint).into())
     }
 }
 
 fn unknown_argument(schema: &ArgumentSchema, name: &str) -> Failure {
-    let (names, owner) = (schema.names(), schema.owner.as_str());
+    let (names, owner) = (schema.names(), schema.owner());
     let shown = escape_control(name);
-    let failure = |message: String| Failure::new(FailureKind::BadArguments, message);
-    let hint = "`--no-check` sends it anyway";
+    let failure = |message: String, step: &str| {
+        let hint = format!("{step}; `--no-check` sends it anyway");
+        Failure::new(FailureKind::BadArguments, message).with_hint(hint)
+    };
     match closest_match(name, names.iter().copied()) {
         Some(near) => {
             let near = escape_control(near);
-            failure(format!("the {owner} has no argument `{shown}`; did you mean `{near}`?"))
-                .with_hint(hint)
-                .suggesting(vec![near])
+            let message = format!("the {owner} has no argument `{shown}`; did you mean `{near}`?");
+            failure(message, &format!("it has {}", listed(&names))).suggesting(vec![near])
         }
         None if names.is_empty() => {
-            failure(format!("the {owner} has no arguments, and `{shown}` is one")).with_hint(hint)
+            failure(format!("the {owner} has no arguments, and `{shown}` is one"), "leave it out")
         }
         None => {
             let names = listed(&names);
-            failure(format!("the {owner} has no argument `{shown}`; it has {names}"))
-                .with_hint(hint)
+            let message = format!("the {owner} has no argument `{shown}`; it has {names}");
+            failure(message, "write one of these as `name=value`")
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::host::command_host::{CommandHost, ProblemDetail, with_host};
 use crate::host::elicitation::UserInput;
 use crate::host::missing_arguments;
 use crate::host::resolve::{NameSearch, ResolvedName, TimeLimit};
-use crate::host::run_call::CallRunner;
+use crate::host::run_call::{ArgumentCheck, CallRunner};
 use crate::host::tool_name::TypedName;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
@@ -67,13 +67,14 @@ pub(crate) fn run(
         let ResolvedName { caller, view, server } = search.named(ItemKind::Tool, terminal).await?;
         let tool = caller.tool(name).map_err(Failure::from)?;
         let schema = schema_of(&view, name);
-        let given = match document {
-            Some(document) => document,
+        let (given, hint) = match document {
+            Some(document) => (document, None),
             None => {
                 // The words before are the name of the tool.
                 let rest = parsed.get(parsed.len() - rest.len()..).unwrap_or_default();
                 let words = ArgumentWords::new([&options[..], rest].concat())?;
-                of_words(&words, &schema, (arguments, environment), terminal).await?
+                let given = of_words(&words, &schema, (arguments, environment), terminal).await?;
+                (given, words.text_hint(&schema))
             }
         };
         check_texts(arguments, &schema, &given)?;
@@ -87,7 +88,7 @@ pub(crate) fn run(
             server: &server,
             doing: format!("calling {}", escape_control(name)),
             input: &input,
-            checked_tool: (!arguments.no_check).then_some(name),
+            check: (!arguments.no_check).then_some(ArgumentCheck { tool: name, hint }),
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)

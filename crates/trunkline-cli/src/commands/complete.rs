@@ -70,7 +70,7 @@ pub(crate) fn run(
             server: &server,
             doing: format!("completing {}", escape_control(argument)),
             input: &UserInput::default(),
-            checked_tool: None,
+            check: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {
@@ -93,12 +93,12 @@ fn schema_of(view: &View, of: CompletionRef<'_>) -> Option<ArgumentSchema> {
     match of {
         CompletionRef::Prompt(name) => {
             let entry = view.catalog().get(ItemKind::Prompt, name)?;
-            Some(ArgumentSchema::of_prompt(entry.definition()))
+            Some(ArgumentSchema::of_prompt(entry.definition()).named(name))
         }
         CompletionRef::Template(address) => {
             let entry = view.route_resource(address).ok()?.entry;
             let is_template = entry.kind() == ItemKind::ResourceTemplate;
-            is_template.then(|| ArgumentSchema::of_template(entry.name()))
+            is_template.then(|| ArgumentSchema::of_template(entry.name()).named(entry.name()))
         }
     }
 }

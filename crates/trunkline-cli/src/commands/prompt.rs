@@ -43,10 +43,11 @@ pub(crate) fn run(
         let ResolvedName { caller, view, server } =
             search.named(ItemKind::Prompt, terminal).await?;
         let entry = view.catalog().get(ItemKind::Prompt, name).filter(|_| !arguments.no_check);
-        let given = match entry.map(|entry| ArgumentSchema::of_prompt(entry.definition())) {
-            Some(schema) => checked(given, &schema, arguments.yes, terminal).await?,
-            None => given,
-        };
+        let given =
+            match entry.map(|entry| ArgumentSchema::of_prompt(entry.definition()).named(name)) {
+                Some(schema) => checked(given, &schema, arguments.yes, terminal).await?,
+                None => given,
+            };
         let shown = CallRunner {
             settings,
             environment,
@@ -56,7 +57,7 @@ pub(crate) fn run(
             server: &server,
             doing: format!("getting {}", escape_control(name)),
             input: &UserInput::default(),
-            checked_tool: None,
+            check: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {

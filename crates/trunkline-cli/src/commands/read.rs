@@ -40,7 +40,7 @@ pub(crate) fn run(
             server: &server,
             doing: format!("reading {}", escape_control(address)),
             input: &UserInput::default(),
-            checked_tool: None,
+            check: None,
         };
         shown
             .run(terminal, async |options: CallOptions<'_>| {

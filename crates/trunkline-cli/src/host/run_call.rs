@@ -120,7 +120,14 @@ pub(crate) struct CallRunner<'a> {
     /// Answers to server requests.
     pub(crate) input: &'a UserInput,
     /// The tool whose arguments are validated before they are sent.
-    pub(crate) checked_tool: Option<&'a str>,
+    pub(crate) check: Option<ArgumentCheck<'a>>,
+}
+
+/// The validation of the arguments of a tool.
+pub(crate) struct ArgumentCheck<'a> {
+    pub(crate) tool: &'a str,
+    /// How the arguments could be written, if they do not fit.
+    pub(crate) hint: Option<String>,
 }
 
 impl CallRunner<'_> {
@@ -141,7 +148,7 @@ impl CallRunner<'_> {
             handler: &watcher,
             timeout: self.time.limit,
             since: Some(self.time.since),
-            checks_arguments: self.checked_tool.is_some(),
+            checks_arguments: self.check.is_some(),
             artifacts: folder.as_ref(),
             ..CallOptions::default()
         };
@@ -170,11 +177,13 @@ impl CallRunner<'_> {
         if !is_schema_hint {
             return failure;
         }
-        let tool = quoted(self.checked_tool.unwrap_or_default());
+        let tool = quoted(self.check.as_ref().map(|it| it.tool).unwrap_or_default());
+        let hint = self.check.as_ref().and_then(|it| it.hint.as_ref());
+        let hint = hint.map(|hint| format!("{hint}; ")).unwrap_or_default();
         let (config, (before, after)) =
             (self.settings.written_config(), self.settings.written_server());
         failure.with_hint(format!(
-            "`trunkline tool{config}{before} {tool}{after}` shows its arguments; `--no-check` sends them anyway"
+            "{hint}`trunkline tool{config}{before} {tool}{after}` shows its arguments; `--no-check` sends them anyway"
         ))
     }
 
@@ -309,14 +318,13 @@ pub(crate) fn pairs(arguments: &[String], value: fn(&str) -> Raw) -> Result<Raw>
         let pair = argument.split_once('=').filter(|(name, _)| !name.is_empty());
         let Some((name, text)) = pair else {
             let argument = escape_control(argument);
-            let message = "`--arg` needs a name and a value, as in `--arg name=value`";
-            bail!(bad(format!("{message}, and not `{argument}`")));
+            bail!(bad(format!("an argument is written as `name=value`, and not as `{argument}`")));
         };
         let (value, shown) = (value(text), escape_control(name));
         if !names.insert(name) {
-            bail!(bad(format!("`--arg {shown}=…` is given twice")));
+            bail!(bad(format!("`{shown}=…` is given twice")).with_hint("leave one out"));
         }
-        reject_repeated_keys(&value, &format!("`--arg {shown}=…`"))?;
+        reject_repeated_keys(&value, &format!("`{shown}=…`"))?;
         pairs = pairs.with(name, &value);
     }
     Ok(pairs)

@@ -23,7 +23,9 @@ const MAX_PROBLEMS: usize = 5;
 /// The arguments of an item: the input schema of a tool, or one for the strings of a prompt or a template.
 pub(crate) struct ArgumentSchema {
     /// The kind of the item, for messages.
-    pub(super) owner: ItemKind,
+    owner: ItemKind,
+    /// Its name, where messages say it.
+    name: Option<String>,
     root: Value,
     /// The names of its arguments, in the order of the schema.
     names: Vec<String>,
@@ -43,14 +45,32 @@ pub(super) struct ValueTypes {
 }
 
 impl ArgumentSchema {
+    fn new(owner: ItemKind, root: Value, names: Vec<String>) -> Self {
+        Self { owner, name: None, root, names }
+    }
+
+    /// Adds the name of the item, for messages.
+    #[must_use]
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// The item for messages: ``prompt `greet` ``.
+    pub(super) fn owner(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} `{}`", self.owner.as_str(), escape_control(name)),
+            None => self.owner.as_str().to_owned(),
+        }
+    }
+
     /// The input schema of a definition as in `tools/list`.
     pub(crate) fn of(definition: &Raw) -> Self {
         let Some(schema) = definition.get("inputSchema") else {
-            return Self { owner: ItemKind::Tool, root: Value::Null, names: Vec::new() };
+            return Self::new(ItemKind::Tool, Value::Null, Vec::new());
         };
         let members = schema.get("properties").map(|it| it.members()).unwrap_or_default();
         let names = members.into_iter().map(|(name, _)| name).collect();
-        Self { owner: ItemKind::Tool, root: schema.to_value(), names }
+        Self::new(ItemKind::Tool, schema.to_value(), names)
     }
 
     /// The arguments of a definition as in `prompts/list`, which are strings.
@@ -72,7 +92,7 @@ impl ArgumentSchema {
             names.push(name);
         }
         let root = json!({ "properties": properties, "required": required, "additionalProperties": false });
-        Self { owner: ItemKind::Prompt, root, names }
+        Self::new(ItemKind::Prompt, root, names)
     }
 
     /// The variables of a URI template, such as `x://{+path}{?sort,order*}`.
@@ -87,7 +107,7 @@ impl ArgumentSchema {
         let property = |name: &String| (name.clone(), json!({ "type": "string" }));
         let properties: Map<_, _> = names.iter().map(property).collect();
         let root = json!({ "properties": properties, "additionalProperties": false });
-        Self { owner: ItemKind::ResourceTemplate, root, names }
+        Self::new(ItemKind::ResourceTemplate, root, names)
     }
 
     /// The names of all arguments, required ones first.
@@ -290,6 +310,11 @@ fn own_types(schema: &Value) -> Vec<String> {
 impl ValueTypes {
     fn has(&self, name: &str) -> bool {
         self.types.contains(name) || name == "number" && self.types.contains("integer")
+    }
+
+    /// Whether a value is of no type that is named, and a text would be of one.
+    pub(super) fn wants_text(&self, value: &Raw) -> bool {
+        self.has("string") && !self.has(json_type(&value.to_value()))
     }
 
     /// Whether a text fits no schema that allows strings, by its format or pattern.

@@ -215,6 +215,14 @@ fn arguments_are_validated_before_they_are_sent() {
     assert!(run.messages.contains("no argument `txet`; did you mean `text`?"), "{run}");
     let run = folder().run(&["call", "words_shout", "--json", r#"{"text":5}"#]);
     assert_eq!(run.code, 6, "{run}");
+    let run = folder().run(&["call", "words_shout", "text:=5"]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(
+        run.messages.contains("  `:=` takes JSON; `text=5` passes text; `trunkline tool"),
+        "{run}"
+    );
+    let run = folder().run(&["call", "words_shout", "text:=[1]"]);
+    assert!(run.messages.contains("`text=…` passes text; "), "{run}");
 }
 
 #[test]

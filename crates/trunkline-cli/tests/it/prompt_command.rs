@@ -36,23 +36,36 @@ fn arguments_of_prompts_are_checked_before_they_are_sent() {
     for (arguments, message) in [
         (
             &["s_summarise", "pgae=start", "language=en"][..],
-            "the prompt has no argument `pgae`; did you mean `page`?",
+            "the prompt `s_summarise` has no argument `pgae`; did you mean `page`?\n  it has page, language, style; `--no-check` sends it anyway\n",
         ),
         (
             &["s_summarise", "page=x", "zzzzz=x"],
-            "the prompt has no argument `zzzzz`; it has page, language, style",
+            "the prompt `s_summarise` has no argument `zzzzz`; it has page, language, style\n  write one of these as `name=value`; `--no-check` sends it anyway\n",
         ),
-        (&["s_plain", "--arg", "page=x"], "the prompt has no arguments, and `page` is one"),
+        (
+            &["s_plain", "--arg", "page=x"],
+            "the prompt `s_plain` has no arguments, and `page` is one\n  leave it out; `--no-check` sends it anyway\n",
+        ),
         (
             &["s_summarise", "style=short"],
-            "the prompt needs `page` and `language`, which are missing",
+            "the prompt `s_summarise` needs `page` and `language`, which are missing\n  add `page=… language=…`; `--no-check` sends the others anyway\n",
         ),
-        (&["s_summarise", "page=x"], "the prompt needs `language`, which is missing"),
+        (&["s_summarise", "page=x"], "the prompt `s_summarise` needs `language`, which is missing"),
+        (&["s_summarise"], "add `page=… language=…`; `--no-check` gets it without them\n"),
     ] {
         let run = folder.run(&[&["prompt"], arguments].concat());
         assert_eq!((run.code, run.output.as_str()), (6, ""), "{run}");
         assert!(run.messages.contains(message), "{message}: {run}");
-        assert!(run.messages.contains("`--no-check` sends"), "{run}");
+        assert!(run.messages.contains("`--no-check` "), "{run}");
+    }
+    // Seen: `--arg`, which was not typed.
+    for (arguments, message) in [
+        (&["page=x", "page=y"][..], "error: `page=…` is given twice\n  leave one out\n"),
+        (&["page=x", "--arg", "page=y"], "error: `page=…` is given twice\n"),
+        (&["page"], "error: an argument is written as `name=value`, and not as `page`\n"),
+    ] {
+        let run = folder.run(&[&["prompt", "s_summarise"], arguments].concat());
+        assert_eq!((run.code, run.messages.as_str().starts_with(message)), (2, true), "{run}");
     }
     let run = folder.run(&["prompt", "s_summarise", "pgae=start", "--no-check"]);
     assert_eq!(run.code, 0, "{run}");
@@ -87,12 +100,9 @@ fn the_argument_to_complete_has_to_exist() {
         assert!(run.output.contains(sent), "{run}");
     }
     for (arguments, message) in [
-        (&["s_summarise", "pgae=s"][..], "the prompt has no argument `pgae`; did you mean `page`?"),
+        (&["s_summarise", "pgae=s"][..], "has no argument `pgae`; did you mean `page`?"),
         (&["s_summarise", "page", "--arg", "stile=a"], "did you mean `style`?"),
-        (
-            &[template, "zzzzz"],
-            "the resource template has no argument `zzzzz`; it has folder, name, sort, order",
-        ),
+        (&[template, "zzzzz"], "has no argument `zzzzz`; it has folder, name, sort, order"),
     ] {
         let run = folder.run(&[&["complete"], arguments].concat());
         assert_eq!((run.code, run.output.as_str()), (6, ""), "{run}");
