@@ -59,8 +59,8 @@ pub(crate) fn run(
     let is_wanted = is_possible && !is_unasked && (is_chosen || wants(count, &target, terminal)?);
     let should_move = arguments.move_secrets || is_wanted && offers_to_move(&plan, terminal)?;
     let moved = match should_move && is_wanted {
-        true => move_secrets(&mut plan, settings, environment)?,
-        false => Vec::new(),
+        true => move_to_store(&mut plan, settings, environment)?,
+        false => move_nothing(&mut plan, arguments)?,
     };
     for (name, server) in plan.added() {
         target.insert(name, &server.entry)?;
@@ -198,14 +198,31 @@ impl MovedSecret {
     }
 }
 
-/// Replaces literal credentials by references to secrets that are to be stored. No stored secret is replaced by another.
-fn move_secrets(
+/// Replaces literal credentials by references to secrets that are to be stored, beside those of the store.
+fn move_to_store(
     plan: &mut ImportPlan,
     settings: &Settings,
     environment: &ProcessEnv,
 ) -> Result<Vec<MovedSecret>> {
-    let mut moved: Vec<MovedSecret> = Vec::new();
     let store = Arc::clone(&chosen_store(settings, environment)?.store);
+    move_secrets(plan, |name| store.get(&SecretKey::user(name)).map_err(Failure::from))
+}
+
+/// Stores no secret. With `--dry-run`, credentials that would move are replaced by their references nevertheless; the store is
+/// not opened for it, since that could ask for a passphrase.
+fn move_nothing(plan: &mut ImportPlan, arguments: &ImportArguments) -> Result<Vec<MovedSecret>> {
+    if arguments.dry_run && arguments.move_secrets {
+        move_secrets(plan, |_| Ok(None))?;
+    }
+    Ok(Vec::new())
+}
+
+/// Replaces literal credentials by references to secrets that are to be stored. No stored secret is replaced by another.
+fn move_secrets(
+    plan: &mut ImportPlan,
+    stored: impl Fn(&str) -> Result<Option<Secret>, Failure>,
+) -> Result<Vec<MovedSecret>> {
+    let mut moved: Vec<MovedSecret> = Vec::new();
     for (name, server) in plan.added_mut() {
         for literal in &server.literals {
             let wanted = secret_name(name, &literal.name);
@@ -215,8 +232,8 @@ fn move_secrets(
                 let Some(secret) = names.next() else { break wanted.clone() };
                 let is_planned =
                     moved.iter().any(|it| it.name == secret && it.value != literal.value);
-                let stored = store.get(&SecretKey::user(secret.as_str())).map_err(Failure::from)?;
-                if !is_planned && stored.is_none_or(|it| it.expose() == literal.value) {
+                let is_free = stored(&secret)?.is_none_or(|it| it.expose() == literal.value);
+                if !is_planned && is_free {
                     break secret;
                 }
             };

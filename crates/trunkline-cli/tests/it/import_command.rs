@@ -132,6 +132,11 @@ fn credentials_move_to_the_store_on_request() {
     let folder = machine();
     let config = json!({ "secrets": { "store": "file" } });
     write(&own_file(&folder), &format!("// my own\n{config}\n"));
+    // Seen: `***`, where the reference is written. The store is not needed for it.
+    let run = folder.run(&["import", "cursor", "--move-secrets", "--dry-run"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.output.contains("\"GITHUB_TOKEN\": \"${secret:github.GITHUB_TOKEN}\""), "{run}");
+    assert!(!run.to_string().contains(TOKEN) && !run.output.contains("***"), "{run}");
     let mut command = folder.command(&["import", "cursor", "--move-secrets"]);
     let run = folder.finish(command.env("TRUNKLINE_PASSPHRASE", "a passphrase for this test"));
     assert_eq!(run.code, 0, "{run}");
