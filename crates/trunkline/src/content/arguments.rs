@@ -170,9 +170,7 @@ impl<'s> ArgumentCheck<'s> {
         let list = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
         let Some(allowed) = single.or(list) else { return };
         if !allowed.iter().any(|it| is_same(it, value)) {
-            let allowed: Vec<_> = allowed.iter().map(ToString::to_string).collect();
-            let allowed = shortened(&allowed.join(", "));
-            self.report(format!("{place} must be one of {allowed}"));
+            self.report(format!("{place} must be one of {}", listed(allowed)));
         }
     }
 
@@ -318,6 +316,21 @@ fn is_same(a: &Value, b: &Value) -> bool {
     a == b || (a.is_number() && a.as_f64() == b.as_f64())
 }
 
+/// The first values of a list, as many as are shown, and the number of the others.
+fn listed(values: &[Value]) -> String {
+    let (mut text, mut length) = (String::new(), 0);
+    for (at, value) in values.iter().enumerate() {
+        let value = value.to_string();
+        length += value.chars().count() + 2;
+        if at > 0 && length > SHOWN {
+            return format!("{text} and {} more", values.len() - at);
+        }
+        let separator = if at > 0 { ", " } else { "" };
+        text += &format!("{separator}{}", shortened(&value));
+    }
+    text
+}
+
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)) {
         Some(head) => format!("{head}…"),
@@ -362,6 +375,24 @@ mod tests {
         let right =
             json!({ "mode": "fast", "count": 9.0, "names": ["a"], "either": null, "more": 1 });
         assert!(problems(&schema, &right).is_empty());
+    }
+
+    /// Seen: the list ended inside of a quoted value.
+    #[test]
+    fn a_long_list_of_values_is_cut_between_them() {
+        let values: Vec<_> = (10..50).map(|at| format!("value {at}")).collect();
+        let schema = json!({ "properties": { "mode": { "enum": values } } });
+        let [problem] = &problems(&schema, &json!({ "mode": "x" }))[..] else { panic!() };
+        assert!(
+            problem.starts_with("`mode` must be one of \"value 10\", \"value 11\", "),
+            "{problem}"
+        );
+        let (shown, more) = problem.rsplit_once(" and ").unwrap();
+        assert_eq!(more, format!("{} more", 40 - shown.matches("value").count()));
+        assert!(shown.ends_with('"') && problem.chars().count() < 200, "{problem}");
+        let long = json!({ "properties": { "mode": { "enum": ["y".repeat(500), "z"] } } });
+        let [problem] = &problems(&long, &json!({ "mode": "x" }))[..] else { panic!() };
+        assert!(problem.ends_with("yyy… and 1 more"), "{problem}");
     }
 
     #[test]
