@@ -182,7 +182,7 @@ impl Terminal {
 
     /// Prompts for confirmation. Anything but yes is no.
     pub(crate) fn ask(&self, question: &str) -> io::Result<bool> {
-        self.say_verbatim(&format!("{question} [y/N] "));
+        self.say(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(is_yes(&answer))
@@ -283,7 +283,7 @@ impl Terminal {
         }
     }
 
-    /// Prints a message without wrapping: questions, and text of others, in which the second line of a sentence could
+    /// Prints a message without wrapping: text of others, and questions with it, in which the second line of a sentence could
     /// pass for a line of ours.
     pub(crate) fn say_verbatim(&self, text: &str) {
         write_message(&with_label(&visible(text), self.message_style));

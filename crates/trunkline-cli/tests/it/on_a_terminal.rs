@@ -298,3 +298,14 @@ fn heads_of_tables_are_bold() {
         assert!(run.output.contains(head) && !run.output.contains('\u{1b}'), "{run}");
     }
 }
+
+/// Seen: it was broken inside of a word at the edge of the terminal.
+#[test]
+fn the_question_for_trust_is_wrapped() {
+    let config = json!({ "mcpServers": { "s": { "command": "true" } } });
+    let folder = Folder::new().file("sub/.mcp.json", config.to_string());
+    let shown = on_terminal(&folder, 40, &["trust", "sub/.mcp.json"], &[("[y/N] ", "y\n")]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    let question = "Start them, now and whenever this file\nhas exactly this content? [y/N] ";
+    assert!(plain(&shown.text).contains(question), "{}", shown.text);
+}
