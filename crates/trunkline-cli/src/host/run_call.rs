@@ -1,12 +1,15 @@
 //! Makes a call, shows its progress and prints its result.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use trunkline::call::{ArtifactDir, CallError, CallErrorKind, CallOptions, Outcome as Called};
 use trunkline::config::{Trust, escape_control};
-use trunkline::connection::{CallHandler, Connection, HandlerFuture, ServerRequest};
+use trunkline::connection::{
+    CallHandler, Connection, HandlerFuture, MAX_MESSAGE_BYTES, ServerRequest,
+};
 use trunkline::content::{
     ArtifactLimits, BlockError, ResultKind, UnusableBlock, artifacts, unusable_blocks,
 };
@@ -27,6 +30,12 @@ use crate::typed::reject_repeated_keys;
 
 /// Characters of a progress message from the server: it shares a line with ours.
 const MAX_PROGRESS: usize = 60;
+
+/// What to do about binary content that cannot be decoded.
+const AS_JSON: &str = "`--format json` prints it as it is";
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
 
 /// Images of one result that are shown in the terminal.
 const MAX_IMAGES: usize = 10;
@@ -215,7 +224,8 @@ impl CallRunner<'_> {
             match &block.reason {
                 BlockError::TooMany => others += 1,
                 reason => {
-                    terminal.warn(&format!("{} cannot be decoded: {reason}", described(&block)));
+                    let block = described(&block);
+                    terminal.warn(&format!("{block} cannot be decoded: {reason}\n  {AS_JSON}"));
                 }
             }
         }
@@ -234,9 +244,21 @@ impl CallRunner<'_> {
     fn report_missing(&self, called: &Called, terminal: &Terminal) {
         if called.missing > 0 {
             let server = escape_control(self.server.as_str());
+            let config = self.hosted.loaded.config.server(self.server.as_str());
+            let limit = config.map_or(0, |it| it.behaviour.max_result_bytes);
+            let step = match self.settings.server {
+                // It has no entry.
+                Some(_) => {
+                    format!(
+                        "`trunkline add {server} …` writes it to a file, where `maxResultBytes` can be set"
+                    )
+                }
+                None => format!("set `maxResultBytes` of server `{server}` to more"),
+            };
             terminal.warn(&format!(
-                "{} bytes of the result are missing; `maxResultBytes` of server `{server}` is the limit, at most 16 MiB",
-                called.missing
+                "{} bytes of the result are missing: the limit is {}\n  {step}, at most {MAX_MESSAGE_BYTES}",
+                called.missing,
+                binary_size(limit)
             ));
         }
     }
@@ -245,12 +267,16 @@ impl CallRunner<'_> {
     /// call, saved parts are links already.
     fn report_saved_files(&self, called: &Called, terminal: &Terminal) -> bool {
         let Some(folder) = &self.bounds.artifacts else { return true };
-        let mut are_saved = true;
-        for artifact in artifacts(called.kind(), &called.result, ArtifactLimits::default()) {
+        let limits = ArtifactLimits::default();
+        let (mut are_saved, mut excess) = (true, 0);
+        // Those that were saved are links, so that the others look as if they were within the limits.
+        let is_full = self.saved_links(called, folder) >= limits.count;
+        for artifact in artifacts(called.kind(), &called.result, limits) {
             let path = folder.join(artifact.suggested_name);
             let shown = escape_control(&path.to_string_lossy());
             match self.environment.has_file(&path) {
                 true => terminal.say(&format!("kept {shown}\n")),
+                false if is_full => excess += 1,
                 false => {
                     are_saved = false;
                     terminal.say(&format!(
@@ -259,21 +285,73 @@ impl CallRunner<'_> {
                 }
             }
         }
-        for block in unusable_blocks(called.kind(), &called.result, ArtifactLimits::default()) {
+        for block in unusable_blocks(called.kind(), &called.result, limits) {
+            if block.reason == BlockError::TooMany {
+                excess += 1;
+                continue;
+            }
             are_saved = false;
-            let block_text = described(&block);
-            terminal.say(&format!("error: {block_text} could not be saved: {}\n", block.reason));
+            let (block, reason) = (described(&block), &block.reason);
+            terminal.say(&format!("error: {block} could not be saved: {reason}\n  {AS_JSON}\n"));
         }
-        are_saved
+        if excess > 0 {
+            terminal.say(&too_many(excess, limits));
+        }
+        are_saved && excess == 0
+    }
+
+    /// The number of blocks that are links to files in the directory.
+    fn saved_links(&self, called: &Called, folder: &Path) -> usize {
+        let content = |it: &Raw| {
+            it.get("content")
+                .into_iter()
+                .flat_map(|it| match it.is_object() {
+                    true => vec![it],
+                    false => it.items(),
+                })
+                .collect::<Vec<_>>()
+        };
+        let messages = called.result.get("messages").map(|it| it.items()).unwrap_or_default();
+        let blocks = messages.iter().flat_map(content).chain(content(&called.result));
+        let is_saved = |block: &Raw| {
+            let name = block.get("size").and(block.get("name"));
+            let name = name.as_ref().and_then(Raw::as_str);
+            name.is_some_and(|name| self.environment.has_file(&folder.join(&*name)))
+        };
+        blocks.filter(is_saved).count()
+    }
+}
+
+/// The error for binary parts beyond the limits.
+fn too_many(count: usize, limits: ArtifactLimits) -> String {
+    let (parts, them) = match count {
+        1 => ("1 binary part".to_owned(), "it"),
+        count => (format!("{count} binary parts"), "them"),
+    };
+    format!(
+        "error: {parts} of the result could not be saved: the limit is {} files and {} for one result\n  \
+         `--format json` prints {them}; a tool that takes pages or ranges returns less at once\n",
+        limits.count,
+        binary_size(u64::try_from(limits.total_bytes).unwrap_or(u64::MAX)),
+    )
+}
+
+/// A number of bytes in the largest unit that has a whole number of them.
+fn binary_size(bytes: u64) -> String {
+    match bytes {
+        it if it > 0 && it % MIB == 0 => format!("{} MiB", it / MIB),
+        it if it > 0 && it % KIB == 0 => format!("{} KiB", it / KIB),
+        it => format!("{it} bytes"),
     }
 }
 
 /// A binary block for messages: `an image (image/png) of the result`.
 fn described(block: &UnusableBlock) -> String {
-    let kind = match &*block.kind {
-        "image" => "an image",
-        "audio" => "audio",
-        _ => "a resource",
+    let kind = match (&*block.kind, &block.uri) {
+        ("image", _) => "an image".to_owned(),
+        ("audio", _) => "audio".to_owned(),
+        (_, Some(uri)) => format!("the resource `{}`", escape_control(uri)),
+        (_, None) => "a resource".to_owned(),
     };
     let media_type = block.media_type.as_deref().map(escape_control);
     format!("{kind} ({}) of the result", media_type.as_deref().unwrap_or("unknown type"))

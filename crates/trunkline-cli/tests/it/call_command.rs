@@ -49,8 +49,7 @@ fn a_truncated_result_says_so_on_standard_error() {
     let text = format!("text={}", "a".repeat(3000));
     let run = folder.run(&["call", "words_shout", &text]);
     assert!(run.code == 0 && run.output.len() < 2000, "{run}");
-    let expected =
-        "bytes of the result are missing; `maxResultBytes` of server `words` is the limit";
+    let expected = "bytes of the result are missing: the limit is 1000 bytes\n  set `maxResultBytes` of server `words`";
     assert!(run.messages.contains(expected), "{run}");
 }
 

@@ -4,19 +4,11 @@ use std::fmt;
 
 use base64::DecodeError;
 use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::block::{BinaryContent, ContentBlock, ResultKind, string};
+use super::block::{BASE64, BinaryContent, ContentBlock, ResultKind, string};
 use crate::message::Raw;
 use crate::name::digest;
 use crate::protocol::meta::RESOURCE;
-
-/// Base64 with optional padding: some servers omit it.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// Length of the digest in a file name: equal bytes always have the same name.
 const DIGEST: usize = 16;
@@ -81,6 +73,8 @@ pub struct UnusableBlock {
     pub kind: String,
     /// The media type declared by the server.
     pub media_type: Option<String>,
+    /// The URI, of a resource.
+    pub uri: Option<String>,
     /// Why it cannot be a file.
     pub reason: BlockError,
 }
@@ -173,8 +167,8 @@ fn extract(
                 found.push(Artifact { block, suggested_name, media_type, bytes });
             }
             Err(reason) => {
-                let BinaryContent { kind, media_type, .. } = binary;
-                unusable.push(UnusableBlock { block, kind, media_type, reason });
+                let BinaryContent { kind, media_type, uri, .. } = binary;
+                unusable.push(UnusableBlock { block, kind, media_type, uri, reason });
             }
         }
     }

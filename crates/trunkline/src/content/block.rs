@@ -1,6 +1,16 @@
 //! Content blocks of results, decoded as far as needed.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use crate::message::Raw;
+
+/// Base64 with optional padding: some servers omit it.
+pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The content of a block.
 pub(super) enum ContentBlock {
@@ -32,6 +42,11 @@ impl BinaryContent {
         let text = self.data.bytes();
         let padding = text.iter().rev().skip(1).take_while(|byte| **byte == b'=').count().min(2);
         (encoded - padding.min(encoded)) * 3 / 4
+    }
+
+    /// Whether the data is valid base64.
+    pub(super) fn is_decodable(&self) -> bool {
+        self.data.as_str().is_some_and(|text| BASE64.decode(text.as_bytes()).is_ok())
     }
 }
 

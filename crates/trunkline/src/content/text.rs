@@ -115,8 +115,12 @@ pub(super) fn line(text: &str) -> String {
 
 /// Describes a binary block.
 pub(super) fn described(binary: &BinaryContent) -> String {
-    let media_type = binary.media_type.as_deref().unwrap_or("unknown type");
-    format!("[{}: {}, {} bytes]", line(&binary.kind), line(media_type), binary.size())
+    let (kind, media_type) =
+        (line(&binary.kind), line(binary.media_type.as_deref().unwrap_or("unknown type")));
+    match binary.is_decodable() {
+        true => format!("[{kind}: {media_type}, {} bytes]", binary.size()),
+        false => format!("[{kind}: {media_type}, not valid base64]"),
+    }
 }
 
 /// What a binary block is that has lost its bytes.
