@@ -16,7 +16,7 @@ use crate::support::service::{Machine, config, words};
 
 /// A legacy server with a tool whose name clients may not have. It answers with the name that it was called by, its
 /// directory and a number that counts up. `wait` is never answered, `die` and `leak` end it, `leave` ends it after its
-/// answer.
+/// answer, and `flood` is answered by a line of more than 64 MiB.
 fn odd_names(marker: &str) -> Value {
     let script = r#"calls=0; while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -24,11 +24,12 @@ fn odd_names(marker: &str) -> Value {
         case "$line" in
             *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
             *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
-            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"flood\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
             *'"wait"'*) echo waiting >&2 ;;
             *'"die"'*) echo "out of memory" >&2; exit 7 ;;
             *'"leak"'*) printf '%s ' "$${TOKEN%% *}" >&2; sleep 0.1; printf '%s\n' "$${TOKEN#* }" >&2; exit 7 ;;
             *'"leave"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; sleep 0.06; exit 0 ;;
+            *'"flood"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 67200000 /dev/zero | tr '\0' x; echo '"}]}}' ;;
             *'"umask"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$(umask)\"}]}}" ;;
             *'"tools/call"'*) calls=$((calls + 1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd) $calls\"}]}}" ;;
         esac
@@ -264,6 +265,53 @@ fn a_process_in_use_is_not_shared() {
     assert_eq!(kept(&machine), []);
     let next = output(&machine, &["call", "odd_files_read_it"]);
     assert_eq!(next, "files/read it in [folder]/project 1\n");
+}
+
+#[test]
+fn commands_that_start_at_once_both_succeed() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    for _ in 0..3 {
+        let start = || {
+            let mut call = machine.folder.bare_command(&["call", "odd_files_read_it"]);
+            call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        for call in [start(), start()] {
+            let ended = machine.folder.ended(call.wait_with_output().unwrap());
+            assert!(ended.code == 0 && ended.messages.is_empty(), "{ended}");
+            assert!(ended.output.starts_with("files/read it in [folder]/project "), "{ended}");
+        }
+        wait_until("no process is in use", LONGEST_START, || {
+            kept(&machine).iter().all(|(_, is_used)| !is_used)
+        });
+        assert_eq!((kept(&machine).len(), marked(&marker).len()), (1, 1));
+        output(&machine, &["restart", "odd"]);
+        wait_until("the process has ended", LONGEST_START, || marked(&marker).is_empty());
+    }
+}
+
+#[test]
+fn a_line_of_a_server_that_is_too_long_is_an_error() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let flooded = run(&machine, &["call", "odd_flood", "--timeout", "30s"]);
+    assert!(flooded.code == 8 && flooded.output.is_empty(), "{flooded}");
+    assert!(flooded.messages.contains("64 MiB"), "{flooded}");
+    output(&machine, &["call", "odd_files_read_it"]);
+}
+
+#[test]
+fn a_message_of_a_command_that_is_too_long_is_an_error() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let text = machine.folder.project().join("text");
+    fs::write(&text, "x".repeat(64 * 1024 * 1024)).unwrap();
+    let call = ["call", "odd_files_read_it", "text=@text", "--no-check"];
+    let refused = run(&machine, &call);
+    assert_eq!(refused.code, 8, "{refused}");
+    assert!(refused.messages.contains("the message is too long for the service"), "{refused}");
+    assert!(refused.messages.contains("`--no-service`"), "{refused}");
+    output(&machine, &["call", "odd_files_read_it"]);
 }
 
 #[test]
