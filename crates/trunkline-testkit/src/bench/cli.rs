@@ -24,6 +24,9 @@ const SERVERS: &[(&str, &[&str])] = &[
 
 const MCPORTER: &str = "mcporter list";
 
+/// The configuration for the daemon of mcporter.
+const KEEP_ALIVE: &str = "keep-alive.json";
+
 pub(crate) fn rows(effort: Effort, table: &mut Table) {
     let program = program_path().filter(|path| path.is_file());
     let (Some(program), true) = (program, peers::directory().join("npm.stamp").exists()) else {
@@ -85,8 +88,13 @@ impl User {
         let mut servers: serde_json::Map<_, _> = SERVERS.iter().map(server).collect();
         let time = json!({ "command": peers::python(), "args": ["-m", "mcp_server_time"] });
         servers.insert("time".to_owned(), time);
-        fs::write(folder.join("mcp.json"), json!({ "mcpServers": servers }).to_string())
-            .expect("a file");
+        let write = |name: &str, servers: &serde_json::Map<_, _>| {
+            let text = json!({ "mcpServers": servers }).to_string();
+            fs::write(folder.join(name), text).expect("a file");
+        };
+        write("mcp.json", &servers);
+        servers.values_mut().for_each(|entry| entry["lifecycle"] = json!("keep-alive"));
+        write(KEEP_ALIVE, &servers);
         Self { folder, program: program.to_owned(), modules: modules.to_owned() }
     }
 
@@ -105,9 +113,18 @@ impl User {
     }
 
     pub(crate) fn mcporter_command(&self, words: &[&str]) -> Command {
+        self.mcporter_of(&self.configuration(), words)
+    }
+
+    /// A command of mcporter whose daemon keeps the servers.
+    pub(crate) fn mcporter_with_daemon(&self, words: &[&str]) -> Command {
+        self.mcporter_of(&self.folder.join(KEEP_ALIVE), words)
+    }
+
+    fn mcporter_of(&self, configuration: &Path, words: &[&str]) -> Command {
         let mut command = self.command(Path::new("node"));
         command.arg(self.modules.join("mcporter/dist/cli.js"));
-        command.arg("--config").arg(self.configuration()).args(words);
+        command.arg("--config").arg(configuration).args(words);
         command
     }
 
