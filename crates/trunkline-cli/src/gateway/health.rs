@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::iter;
 
 use trunkline::config::{Server, Transport, escape_control};
 use trunkline::connection::{State, Status};
 use trunkline::host::{DedicatedServerFailure, Host};
 use trunkline::name::ServerName;
+use trunkline::registry::StatusChange;
 
 use crate::host::command_host;
 use crate::host::server_status::restarts;
@@ -37,21 +39,21 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
         };
         let Some(change) = change else { break };
         command_host::report_orphans(&host.take_orphans(), terminal);
-        let connection = host.servers().get(change.server.as_str());
-        let (Some(mut status), Some(connection)) = (change.status, connection) else {
-            failures.forget(&change.server);
-            continue;
-        };
-        if status.state == State::Failed {
-            status.stderr = connection.status().stderr;
+        let mut ready = Vec::new();
+        // Those that became ready meanwhile are one step: each looks at the names of all servers.
+        let changes = iter::once(change).chain(iter::from_fn(|| changes.try_next()));
+        for change in changes {
+            if change.status.as_ref().is_some_and(|status| status.state == State::Ready) {
+                ready.push(change.server.clone());
+            }
+            match failures.on_change(change, host) {
+                Some(HealthEvent::Failed(text)) => terminal.warn(&text),
+                Some(HealthEvent::Back(text)) => terminal.tell(&format!("{text}\n")),
+                None => {}
+            }
         }
-        if status.state == State::Ready {
-            names.report_of(&change.server, host, terminal).await;
-        }
-        match failures.news(connection.server(), &status) {
-            Some(HealthEvent::Failed(text)) => terminal.warn(&text),
-            Some(HealthEvent::Back(text)) => terminal.tell(&format!("{text}\n")),
-            None => {}
+        if !ready.is_empty() {
+            names.report_of(&ready, host, terminal).await;
         }
     }
     // The channel is closed: there will be no servers any more.
@@ -70,8 +72,17 @@ enum HealthEvent {
 struct Failures(BTreeMap<ServerName, Vec<(String, bool)>>);
 
 impl Failures {
-    fn forget(&mut self, server: &ServerName) {
-        self.0.remove(server);
+    /// The event to report for a change, if any.
+    fn on_change(&mut self, change: StatusChange, host: &Host) -> Option<HealthEvent> {
+        let connection = host.servers().get(change.server.as_str());
+        let (Some(mut status), Some(connection)) = (change.status, connection) else {
+            self.0.remove(&change.server);
+            return None;
+        };
+        if status.state == State::Failed {
+            status.stderr = connection.status().stderr;
+        }
+        self.news(connection.server(), &status)
     }
 
     /// The event to report for a server, if any. Another failure with the same error is not one.

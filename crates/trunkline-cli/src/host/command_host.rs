@@ -311,12 +311,12 @@ impl CommandHost {
             let message = format!("there is no server `{shown}`; did you mean `{near}`?");
             return unknown(message).suggesting(vec![near.to_owned()]);
         }
+        let listed = || known().map(escape_control).collect::<Vec<_>>().join(", ");
         let others = match names.len() {
             0 => "there are no servers".to_owned(),
+            1 => format!("the only one is `{}`", listed()),
             count if count > MAX_NAMED => format!("there are {count} others"),
-            _ => {
-                format!("there are {}", known().map(escape_control).collect::<Vec<_>>().join(", "))
-            }
+            _ => format!("there are {}", listed()),
         };
         unknown(format!("there is no server `{shown}`; {others}"))
     }

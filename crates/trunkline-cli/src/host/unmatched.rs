@@ -26,12 +26,11 @@ impl UnmatchedNames {
     /// known, those that belong to no server.
     pub(crate) async fn report_of(
         &mut self,
-        server: &ServerName,
+        servers: &[ServerName],
         host: &Host,
         terminal: &Terminal,
     ) {
-        host.refresh_servers(std::slice::from_ref(server), &[ItemKind::Tool], WaitFor::NoWait)
-            .await;
+        host.refresh_servers(servers, &[ItemKind::Tool], WaitFor::NoWait).await;
         self.report(host, terminal).await;
     }
 

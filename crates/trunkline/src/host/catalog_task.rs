@@ -1,6 +1,7 @@
 //! The task that maintains the catalog: rebuilds it whenever the lists of a server change.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::iter;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::name::ServerName;
-use crate::registry::{ServerSet, StatusWatch};
+use crate::registry::ServerSet;
 
 /// Concurrent refresh requests; the next refresh completes all of them.
 const MAX_LOOKS: usize = 64;
@@ -32,20 +33,24 @@ struct ServerSnapshot {
 
 impl ServerSnapshot {
     fn of(connection: &Connection, before: Option<&Self>) -> Self {
-        let status = connection.status();
-        let down = match status.state {
-            State::Failed => {
-                let error = status.last_error.as_ref().map(Error::message_with_login);
-                Some(error.unwrap_or("it failed".into()).into())
-            }
-            // It counts as down until it is ready: most attempts fail like the one before.
-            State::Starting => before.and_then(|before| before.down.clone()),
-            State::Idle | State::Ready | State::Stopped => None,
+        let watched = connection.watch();
+        // Borrowed only here: a copy of a status is large, and methods of the connection borrow it again.
+        let (state, down, declares_resources) = {
+            let status = watched.borrow();
+            let down = match status.state {
+                State::Failed => {
+                    let error = status.last_error.as_ref().map(Error::message_with_login);
+                    Some(error.unwrap_or("it failed".into()).into())
+                }
+                // It counts as down until it is ready: most attempts fail like the one before.
+                State::Starting => before.and_then(|before| before.down.clone()),
+                State::Idle | State::Ready | State::Stopped => None,
+            };
+            let capability = ItemKind::Resource.capability();
+            let declares = |capabilities: &Raw| capabilities.get(capability).is_some();
+            (status.state, down, status.capabilities.as_ref().is_some_and(declares))
         };
         let lists = ItemKind::ALL.map(|kind| connection.list(kind));
-        let capability = ItemKind::Resource.capability();
-        let declares = |capabilities: &Raw| capabilities.get(capability).is_some();
-        let declares_resources = status.capabilities.as_ref().is_some_and(declares);
         let is_known = |kind: &ItemKind| connection.is_loaded(*kind);
         let addressed = [ItemKind::Resource, ItemKind::ResourceTemplate];
         let has_unasked_resources =
@@ -53,7 +58,6 @@ impl ServerSnapshot {
         let are_tools_listed = is_known(&ItemKind::Tool);
         let has_unasked_names = !are_tools_listed
             || (connection.offers(ItemKind::Prompt) && !is_known(&ItemKind::Prompt));
-        let state = status.state;
         Self {
             lists,
             state,
@@ -109,6 +113,15 @@ pub(super) struct CatalogTask {
     known: BTreeMap<ServerName, LastKnown>,
 }
 
+/// The servers that a refresh looks at. With a thousand servers that start, looking at all of them for each one
+/// takes longer than the starts.
+#[derive(Clone, Copy)]
+enum RefreshScope<'a> {
+    All,
+    /// Those that may have changed.
+    Changed(&'a BTreeSet<ServerName>),
+}
+
 /// Requests a refresh of the catalog.
 pub(super) struct RefreshHandle(mpsc::Sender<oneshot::Sender<()>>);
 
@@ -138,25 +151,30 @@ impl CatalogTask {
         let mut task =
             Self { servers, standing, reserved, wanted, catalog, config, sources, seen, known };
         // Cached lists of servers that do not run yet are in the first catalog.
-        task.refresh();
+        task.refresh(RefreshScope::All);
         NewCatalog { task, catalog: receiver, refresh: RefreshHandle(looks) }
     }
 
     pub(super) async fn run(mut self) {
         let mut changes = self.servers.watch();
         loop {
-            let done = tokio::select! {
-                Some(_) = changes.next() => None,
-                Some(done) = self.wanted.recv() => Some(done),
-                Ok(()) = self.standing.changed() => None,
+            let (mut changed, mut waiting) = (BTreeSet::new(), Vec::new());
+            tokio::select! {
+                Some(change) = changes.next() => drop(changed.insert(change.server)),
+                Some(done) = self.wanted.recv() => waiting.push(done),
+                Ok(()) = self.standing.changed() => {}
                 else => return,
-            };
-            drain(&mut changes);
+            }
+            // One refresh covers everything that has happened already.
+            changed.extend(iter::from_fn(|| changes.try_next()).map(|change| change.server));
+            waiting.extend(iter::from_fn(|| self.wanted.try_recv().ok()));
+            let is_named = waiting.is_empty() && !changed.is_empty();
+            let scope = if is_named { RefreshScope::Changed(&changed) } else { RefreshScope::All };
             // After a panic the catalog stays as it was, and the next refresh rebuilds it.
-            if panic::catch_unwind(AssertUnwindSafe(|| self.refresh())).is_err() {
+            if panic::catch_unwind(AssertUnwindSafe(|| self.refresh(scope))).is_err() {
                 self.seen.clear();
             }
-            if let Some(done) = done {
+            for done in waiting {
                 let _ = done.send(());
             }
         }
@@ -175,11 +193,18 @@ impl CatalogTask {
         true
     }
 
-    /// Reads the lists of every server, and builds a new catalog if anything changed.
-    fn refresh(&mut self) {
-        let connections = self.servers.connections();
+    /// Reads the lists of servers, and builds a new catalog if anything changed.
+    fn refresh(&mut self, scope: RefreshScope<'_>) {
         let mut is_different = self.follow_configuration();
-        is_different |= self.remove_gone(&connections);
+        // After a new configuration and after a panic, nothing has been seen.
+        let scope = if self.seen.is_empty() { RefreshScope::All } else { scope };
+        let connections = match scope {
+            RefreshScope::All => self.servers.connections(),
+            RefreshScope::Changed(names) => {
+                names.iter().filter_map(|name| self.servers.get(name.as_str())).collect()
+            }
+        };
+        is_different |= self.remove_gone(scope, &connections);
         for connection in &connections {
             let name = &connection.server().name;
             let now = ServerSnapshot::of(connection, self.seen.get(name));
@@ -218,21 +243,18 @@ impl CatalogTask {
     }
 
     /// Removes servers that are gone. Returns whether there were any.
-    fn remove_gone(&mut self, connections: &[Arc<Connection>]) -> bool {
+    fn remove_gone(&mut self, scope: RefreshScope<'_>, connections: &[Arc<Connection>]) -> bool {
         let names: HashSet<_> = connections.iter().map(|it| &it.server().name).collect();
-        let is_there = |name: &ServerName| names.contains(name);
-        let gone: Vec<_> = self.seen.keys().filter(|name| !is_there(name)).cloned().collect();
-        self.known.retain(|name, _| is_there(name));
+        let is_gone = |name: &&ServerName| !names.contains(name) && self.known.contains_key(*name);
+        let gone: Vec<_> = match scope {
+            RefreshScope::All => self.known.keys().filter(is_gone).cloned().collect(),
+            RefreshScope::Changed(names) => names.iter().filter(is_gone).cloned().collect(),
+        };
         for name in &gone {
+            self.known.remove(name);
             self.seen.remove(name);
             self.sources.remove(name);
         }
         !gone.is_empty()
     }
-}
-
-/// Drains the changes that are already queued: one refresh covers all of them.
-fn drain(changes: &mut StatusWatch) {
-    use futures_util::FutureExt as _;
-    while changes.next().now_or_never().flatten().is_some() {}
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::watch;
 
 use super::entry::ServerEntries;
@@ -79,6 +79,11 @@ impl StatusWatch {
                 }
             }
         }
+    }
+
+    /// A change that has happened already, if there is one.
+    pub fn try_next(&mut self) -> Option<StatusChange> {
+        self.next().now_or_never().flatten()
     }
 
     /// Compares the watched servers with the set: queues new, replaced and removed ones.
