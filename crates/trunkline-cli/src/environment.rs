@@ -98,6 +98,19 @@ impl ProcessEnv {
         env::args_os()
     }
 
+    /// Whether there is such a directory.
+    pub(crate) fn is_directory(&self, path: &Path) -> bool {
+        let path = path.to_owned();
+        wait(move || path.is_dir()).unwrap_or_default()
+    }
+
+    /// The path of a directory without `..` and links; as it is if there is no such directory.
+    pub(crate) fn directory(&self, path: &Path) -> PathBuf {
+        let named = path.to_owned();
+        let found = wait(move || named.canonicalize().ok().filter(|it| it.is_dir()));
+        found.ok().flatten().unwrap_or_else(|| path.to_owned())
+    }
+
     pub(crate) fn working_directory(&self) -> &Path {
         self.system.working_directory()
     }

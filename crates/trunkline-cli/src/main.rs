@@ -30,13 +30,21 @@ use output::terminal::Terminal;
 use output::{exit, log, terminal};
 use settings::Settings;
 
+/// A usage error without the advice to write `--` before a word: the program of a server follows it here.
+fn without_wrong_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() == clap::error::ErrorKind::UnknownArgument {
+        error.remove(clap::error::ContextKind::Suggested);
+    }
+    error
+}
+
 fn main() -> ExitCode {
     limits::fail_writes_beyond_file_size();
     terminal::report_panics();
     let environment = Arc::new(ProcessEnv::of_process());
     let arguments = match Arguments::try_parse_from(environment.arguments()) {
         Ok(arguments) => arguments,
-        Err(error) => return terminal::usage(&error),
+        Err(error) => return terminal::usage(&without_wrong_tip(error)),
     };
     if environment.arguments().next_back().is_some_and(|last| last == "--") {
         return terminal::usage(&Arguments::usage_error(

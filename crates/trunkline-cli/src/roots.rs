@@ -39,21 +39,38 @@ pub(crate) struct ServerRoots {
 #[derive(Clone, Debug)]
 struct RootsOfServer {
     directories: Vec<PathBuf>,
-    /// Paths in its arguments. If one is a directory, the server has its own directories, and some servers use
+    /// What its entry names. If one may be a directory, the server has its own directories, and some servers use
     /// roots instead of them.
-    own_paths: Vec<PathBuf>,
+    named: NamedPaths,
+}
+
+/// Paths that the entry of a server may name.
+#[derive(Clone, Debug, Default)]
+struct NamedPaths {
+    /// Words that could be directories.
+    words: Vec<PathBuf>,
+    /// Words that are paths: of scripts, or of directories that the server finds in its own way.
+    paths: Vec<PathBuf>,
+}
+
+impl NamedPaths {
+    /// Whether one of them may be a directory.
+    fn have_directory(&self) -> bool {
+        self.words.iter().any(|it| it.is_dir()) || self.paths.iter().any(|it| !it.is_file())
+    }
 }
 
 impl ServerRoots {
     /// The roots of all servers; the working directory only if the command runs on a terminal.
     pub(crate) fn new(setting: &RootsSetting, is_terminal: bool, config: &Config) -> Self {
         let roots = |server: &Server| match setting {
-            RootsSetting::Given(directories) => {
-                Some(RootsOfServer { directories: directories.clone(), own_paths: Vec::new() })
-            }
+            RootsSetting::Given(directories) => Some(RootsOfServer {
+                directories: directories.clone(),
+                named: NamedPaths::default(),
+            }),
             RootsSetting::WorkingDirectory(directory) => Some(RootsOfServer {
                 directories: vec![directory.clone()],
-                own_paths: argument_paths(server, directory)?,
+                named: named_paths(server, directory)?,
             }),
             RootsSetting::None => None,
         };
@@ -74,15 +91,11 @@ impl ServerRoots {
 
     /// The roots of a server.
     pub(crate) async fn of(&self, server: &ServerName) -> Vec<PathBuf> {
-        let Some(RootsOfServer { directories, own_paths }) = self.servers.get(server).cloned()
-        else {
+        let Some(RootsOfServer { directories, named }) = self.servers.get(server).cloned() else {
             return Vec::new();
         };
-        let has_own = !own_paths.is_empty()
-            && file_timeout::answered(move || own_paths.iter().any(|it| it.is_dir()))
-                .await
-                .unwrap_or(true);
-        if has_own { Vec::new() } else { directories }
+        let has_own = file_timeout::answered(move || named.have_directory()).await;
+        if has_own.unwrap_or(true) { Vec::new() } else { directories }
     }
 
     /// Whether a server has requested its roots.
@@ -100,19 +113,45 @@ impl ServerRoots {
     }
 }
 
-/// Paths that the arguments of a server may name. `None` if the server is not of this machine, or an argument is
-/// known only when the server starts.
-fn argument_paths(server: &Server, directory: &Path) -> Option<Vec<PathBuf>> {
+/// Paths that the entry of a server may name. `None` if the server is not of this machine, if a value is known only
+/// when the server starts, or if a script decides what the server gets.
+fn named_paths(server: &Server, directory: &Path) -> Option<NamedPaths> {
     let Transport::Stdio(program) = &server.transport else { return None };
     let directory = match &program.cwd {
         Some(cwd) => directory.join(cwd.as_literal()?),
         None => directory.to_owned(),
     };
-    let arguments = program.args.iter().map(Template::as_literal);
-    let arguments = arguments.collect::<Option<Vec<_>>>()?;
-    // Also `--directory=docs`.
-    let values = arguments.into_iter().filter_map(|it| it.rsplit('=').next());
-    Some(values.filter(|it| !it.is_empty()).map(|it| directory.join(it)).collect())
+    let mut named = NamedPaths::default();
+    let command = program.command.as_literal()?;
+    for argument in program.args.iter().map(Template::as_literal) {
+        let argument = argument?;
+        // A part of a script, such as that of `sh -c`.
+        if argument.contains(|it: char| it.is_whitespace() || it == '$') || is_script(argument) {
+            return None;
+        }
+        // Also `--directory=docs`.
+        let option = argument.split_once('=').filter(|(name, _)| name.starts_with('-'));
+        let word = option.map_or(argument, |(_, value)| value);
+        let list = if is_path(word) { &mut named.paths } else { &mut named.words };
+        list.push(directory.join(word));
+    }
+    // References are credentials, most of them.
+    let values = program.env.iter().filter_map(|(_, value)| value.as_ref()?.as_literal());
+    named.words.extend(values.map(|value| directory.join(value)));
+    (!is_script(command)).then_some(named)
+}
+
+/// Whether a word is written like a path. Packages of npm and URLs are not.
+fn is_path(word: &str) -> bool {
+    let is_package = word.starts_with('@') && word.matches('/').count() == 1;
+    let is_url = word.starts_with("https://") || word.starts_with("http://");
+    word.contains(['/', '\\', '~']) && !is_package && !is_url
+}
+
+/// Whether a program is a script of a shell, which may have arguments for the server.
+fn is_script(program: &str) -> bool {
+    let extension = Path::new(program).extension().unwrap_or_default();
+    ["sh", "bash", "zsh", "fish", "cmd", "bat", "ps1"].iter().any(|it| extension == *it)
 }
 
 /// Answers `roots/list` of servers that ask as they start, outside of a call.
@@ -139,35 +178,47 @@ mod tests {
 
     use super::*;
 
-    /// The roots of each server in the directory `/`, by name.
-    async fn on_terminal(text: &str) -> Vec<(String, Vec<PathBuf>)> {
+    /// The roots of each server in the directory `/`.
+    async fn on_terminal(text: &str) -> Vec<Vec<PathBuf>> {
         let config = parse("trunkline.json", text).config;
         let setting = RootsSetting::WorkingDirectory("/".into());
         let roots = ServerRoots::new(&setting, true, &config);
         let mut all = Vec::new();
         for server in config.servers() {
-            all.push((server.name.to_string(), roots.of(&server.name).await));
+            all.push(roots.of(&server.name).await);
         }
         all
     }
 
     #[tokio::test]
     async fn servers_without_directories_of_their_own_get_the_working_directory() {
-        let roots = on_terminal(
-            r#"{ "mcpServers": {
-                "plain": { "command": "npx", "args": ["-y", "@scope/server", "--port=80"] },
-                "own": { "command": "npx", "args": ["-y", "@scope/files", "/tmp"] },
-                "option": { "command": "uvx", "args": ["--repository=tmp"] },
-                "later": { "command": "npx", "args": ["${HOME}/docs"] },
-                "remote": { "url": "https://example.com/mcp" }
-            } }"#,
-        );
-        let has_root = roots.await.into_iter().map(|(name, roots)| (name, !roots.is_empty()));
-        let has_root: BTreeMap<_, _> = has_root.collect();
-        let names: Vec<_> =
-            has_root.iter().filter(|(_, has)| **has).map(|(name, _)| name).collect();
-        assert_eq!(has_root.len(), 5);
-        assert_eq!(names, ["plain"]);
+        let entries = [
+            (true, r#""command": "npx", "args": ["-y", "@scope/server@1.2", "--port=80"]"#),
+            (true, r#""command": "python3", "args": ["-m", "server"]"#),
+            (
+                true,
+                r#""command": "/usr/bin/env", "args": ["/etc/passwd", "--url=https://example.com/x"]"#,
+            ),
+            (false, r#""command": "npx", "args": ["-y", "@scope/files", "/tmp"]"#),
+            (false, r#""command": "uvx", "args": ["--repository=tmp"]"#),
+            (false, r#""command": "uvx", "args": ["tmp"]"#),
+            (false, r#""command": "npx", "args": ["~/docs"]"#),
+            (false, r#""command": "npx", "args": ["--dirs=/tmp,/var"]"#),
+            (false, r#""command": "npx", "args": ["-C/tmp"]"#),
+            (false, r#""command": "npx", "args": ["file:///tmp"]"#),
+            (false, r#""command": "npx", "args": ["/is/not/there"]"#),
+            (false, r#""command": "npx", "args": ["${HOME}/docs"]"#),
+            (false, r#""command": "sh", "args": ["-c", "exec server docs"]"#),
+            (false, r#""command": "./files.sh""#),
+            (false, r#""command": "server", "env": { "ROOT": "/tmp" }"#),
+            (false, r#""url": "https://example.com/mcp""#),
+        ];
+        for (is_expected, entry) in entries {
+            let text = format!(r#"{{ "mcpServers": {{ "s": {{ {entry} }} }} }}"#);
+            let roots = on_terminal(&text).await;
+            assert_eq!(roots.len(), 1, "{entry}");
+            assert_eq!(!roots[0].is_empty(), is_expected, "{entry}");
+        }
     }
 
     #[tokio::test]

@@ -160,7 +160,10 @@ fn roots(command: &Command, environment: &ProcessEnv) -> RootsSetting {
     let directory = environment.working_directory();
     match &arguments.roots[..] {
         [] => RootsSetting::WorkingDirectory(directory.to_owned()),
-        given => RootsSetting::Given(given.iter().map(|root| directory.join(root)).collect()),
+        given => {
+            let directory = |root: &PathBuf| environment.directory(&directory.join(root));
+            RootsSetting::Given(given.iter().map(directory).collect())
+        }
     }
 }
 

@@ -380,6 +380,10 @@ pub(crate) struct CompleteArguments {
     #[arg(value_name = "ARGUMENT[=TEXT]")]
     pub(crate) argument: String,
 
+    /// The argument, after a server and its own name for a prompt
+    #[arg(value_name = "ARGUMENT[=TEXT]", hide = true)]
+    pub(crate) last: Option<String>,
+
     /// Another argument whose value is known; may be repeated
     #[arg(long = "arg", value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
@@ -397,6 +401,16 @@ pub(crate) struct CompleteArguments {
 
     #[command(flatten)]
     pub(crate) who: CallerArguments,
+}
+
+impl CompleteArguments {
+    /// The server, if it is named, the name of the prompt or template, and the argument.
+    pub(crate) fn words(&self) -> (Option<&str>, &str, &str) {
+        match &self.last {
+            Some(last) => (Some(&self.name), &self.argument, last),
+            None => (self.server.as_deref(), &self.name, &self.argument),
+        }
+    }
 }
 
 /// Arguments of `explain`.

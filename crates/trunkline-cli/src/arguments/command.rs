@@ -169,6 +169,7 @@ pub(crate) enum Command {
     /// Completes an argument of a prompt or of a resource template, one value per line.
     #[command(after_help = "Examples:
   trunkline complete docs_summarise page=st
+  trunkline complete docs summarise page=st
   trunkline complete 'docs://pages/{name}' name")]
     Complete(CompleteArguments),
 

@@ -23,6 +23,7 @@ use crate::host::run_call::{ArgumentCheck, CallRunner};
 use crate::host::tool_name::TypedName;
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::terminal::Terminal;
+use crate::roots::RootsSetting;
 use crate::settings::Settings;
 use crate::typed::{ArgumentSchema, ArgumentWords, object, parse_pair, parse_word};
 
@@ -51,6 +52,7 @@ pub(crate) fn run(
     let options = options.collect::<Result<Vec<_>>>()?;
     ArgumentWords::new([options.clone(), parsed.clone()].concat())?;
     let document = document(arguments, words, terminal)?;
+    check_roots(settings, environment)?;
     let time = TimeLimit::new(arguments.bounds.timeout);
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
@@ -94,6 +96,17 @@ pub(crate) fn run(
             .run(terminal, async |options: CallOptions<'_>| tool.call(given).options(options).await)
             .await
     })
+}
+
+/// The error for `--root` without a directory.
+fn check_roots(settings: &Settings, environment: &ProcessEnv) -> Result<()> {
+    let RootsSetting::Given(roots) = &settings.roots else { return Ok(()) };
+    let Some(root) = roots.iter().find(|root| !environment.is_directory(root)) else {
+        return Ok(());
+    };
+    let message = format!("there is no directory {}", escape_control(&root.to_string_lossy()));
+    let failure = Failure::new(FailureKind::Usage, message);
+    Err(failure.with_hint("`--root` names one that servers may use").into())
 }
 
 /// The arguments that words say. Required ones that are missing are asked for.

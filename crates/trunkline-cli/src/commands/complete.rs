@@ -31,20 +31,20 @@ pub(crate) fn run(
     let time = TimeLimit::new(arguments.bounds.timeout);
     let known = pairs(&arguments.arguments, Raw::from_string)?;
     let known = (!arguments.arguments.is_empty()).then_some(&known);
-    let (argument, value) = arguments.argument.split_once('=').unwrap_or((&arguments.argument, ""));
+    let (server, name, argument) = arguments.words();
+    let (argument, value) = argument.split_once('=').unwrap_or((argument, ""));
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
     with_host(ProblemDetail::Counted, settings, environment, terminal, async |hosted, terminal| {
-        let is_address = arguments.name.contains("://");
+        let is_address = name.contains("://");
         let name = match is_address {
-            true => arguments.name.clone(),
+            true => name.to_owned(),
             false => {
-                let (words, server) =
-                    (std::slice::from_ref(&arguments.name), arguments.server.as_deref());
-                let (typed, _) = TypedName::split(ItemKind::Prompt, words, server, hosted);
+                let words = [name.to_owned()];
+                let (typed, _) = TypedName::split(ItemKind::Prompt, &words, server, hosted);
                 typed.within(time).exposed(hosted, &who, terminal).await?
             }
         };
-        let server = arguments.server.as_deref().filter(|_| is_address);
+        let server = server.filter(|_| is_address);
         let server = server.map(|name| hosted.find(name)).transpose()?;
         let search = NameSearch { hosted, who: &who, name: &name, server, time };
         let found = match is_address {

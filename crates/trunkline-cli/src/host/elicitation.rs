@@ -90,7 +90,7 @@ async fn ask(
     let schema = ArgumentSchema::of(&schema);
     let mut content = Map::new();
     for name in schema.names().into_iter().take(MAX_FIELDS) {
-        match field(name, &schema, terminal).await? {
+        match ask_field(name, &schema, terminal).await? {
             Some(value) => drop(content.insert(name.to_owned(), value)),
             None if schema.required().contains(&name) => return Ok(json!({ "action": "decline" })),
             None => {}
@@ -112,7 +112,7 @@ fn choices(schema: &Value) -> Vec<Value> {
 }
 
 /// Asks for one field; `None` if the user leaves it out.
-async fn field(
+pub(super) async fn ask_field(
     name: &str,
     schema: &ArgumentSchema,
     terminal: &Terminal,
@@ -126,7 +126,11 @@ async fn field(
     let mut details = match (choices.is_empty(), of_items.is_empty()) {
         (false, _) => listed(&choices),
         (true, false) => format!("a JSON list of {}", listed(&of_items)),
-        (true, true) => schema.type_names(name).join(" or "),
+        (true, true) => {
+            let types = schema.type_names(name);
+            let is_json = types.iter().any(|it| ["array", "object"].contains(&&**it));
+            types.join(" or ") + if is_json { ", as JSON" } else { "" }
+        }
     };
     if let Some(default) = default {
         details += &format!(", default {default}");
@@ -158,7 +162,7 @@ async fn field(
             None => "it is none of the choices".to_owned(),
         };
         let problem = escape_control(&problem);
-        terminal.say(&format!("  the answer does not fit what the server asks for: {problem}\n"));
+        terminal.say(&format!("  the answer does not fit: {problem}\n"));
     }
     Ok(None)
 }

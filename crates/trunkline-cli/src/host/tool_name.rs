@@ -11,6 +11,7 @@ use super::caller::CallerOptions;
 use super::command_host::{CommandHost, report_failures};
 use super::resolve::{TimeLimit, owners};
 use crate::output::exit::{Failure, FailureKind};
+use crate::output::report::plural;
 use crate::output::terminal::Terminal;
 
 /// A name as it is typed, and the server if it is named too.
@@ -129,14 +130,22 @@ impl<'a> TypedName<'a> {
         terminal: &mut Terminal,
     ) -> Result<String> {
         let mut found = self.own_name(&view, None);
-        if found.is_empty() {
+        if found.len() < 2 {
+            // Also if one is known: a server that has never been asked may have another of this name.
             let mut unknown = hosted.holders(&view);
             let cached = hosted.cached(&unknown, &[self.kind]);
             unknown.retain(|server| !cached.contains(server));
             let failures = self.time.refresh(&unknown, &[self.kind], hosted, terminal).await?;
             found = self.own_name(&hosted.view(who)?, None);
-            if found.is_empty() {
-                report_failures(&failures, terminal);
+            match (found.as_slice(), failures.len()) {
+                ([], _) => report_failures(&failures, terminal),
+                ([one], 1..) => terminal.warn(&format!(
+                    "`{}` is used; {} that cannot be started may have a {} of this name as well",
+                    escape_control(one),
+                    plural(failures.len(), "server"),
+                    self.kind.as_str()
+                )),
+                _ => {}
             }
         }
         match found.as_slice() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
@@ -70,6 +70,8 @@ struct PoolEntry {
     started: Option<(Option<u32>, ProcessStderr)>,
     /// Takes the process from the task that waits with it; `None` while a command uses it.
     taker: Option<oneshot::Sender<oneshot::Sender<PooledProcess>>>,
+    /// Dropped with the entry, which ends the use of the process.
+    removal: watch::Sender<()>,
     since: Instant,
 }
 
@@ -86,6 +88,8 @@ struct PooledProcess {
 pub(crate) struct ProcessLease {
     pool: ProcessPool,
     pooled: PooledProcess,
+    /// Closed when the entry is removed.
+    removal: watch::Receiver<()>,
 }
 
 impl ProcessPool {
@@ -108,7 +112,7 @@ impl ProcessPool {
         let id = match self.take(request, &launch)? {
             TakenEntry::New(id) => id,
             TakenEntry::Waiting(waiting) => match waiting.await {
-                Ok(pooled) => return Ok(ProcessLease { pool: self.clone(), pooled }),
+                Ok(pooled) => return Ok(self.lease_of(pooled)),
                 // It has just ended.
                 Err(_) => self.state().add(request, &launch),
             },
@@ -155,7 +159,15 @@ impl ProcessPool {
         let session = ProcessSession::new();
         let shutdown_timeout = request.shutdown_timeout;
         let pooled = PooledProcess { entry: id, process, session, idle_timeout, shutdown_timeout };
-        Ok(ProcessLease { pool: self.clone(), pooled })
+        Ok(self.lease_of(pooled))
+    }
+
+    fn lease_of(&self, pooled: PooledProcess) -> ProcessLease {
+        let state = self.state();
+        let entry = state.entries.iter().find(|it| it.id == pooled.entry);
+        // Without an entry, it has been removed already.
+        let removal = entry.map_or_else(|| watch::channel(()).1, |it| it.removal.subscribe());
+        ProcessLease { pool: self.clone(), pooled, removal }
     }
 
     /// Waits with a process for the next command.
@@ -190,6 +202,8 @@ impl ProcessPool {
         loop {
             tokio::select! {
                 taker = &mut taken => match taker {
+                    // It began a line that it has not completed.
+                    Ok(_) if pooled.process.has_partial_line() => break,
                     Ok(taker) => match taker.send(pooled) {
                         Ok(()) => return,
                         // The command is gone.
@@ -224,7 +238,7 @@ impl ProcessPool {
     pub(crate) fn restart(&self, server: &str) -> Option<Vec<String>> {
         let mut state = self.state();
         let has_ended = state.ended.iter().any(|(name, _)| name == server);
-        // One in use ends with its command.
+        // The use of one ends as well: a server that hangs is a reason to restart it.
         let of_server = state.entries.iter().filter(|it| it.server == server);
         let (ids, directories): (Vec<_>, Vec<_>) =
             of_server.map(|it| (it.id, it.directory.clone())).unzip();
@@ -301,6 +315,7 @@ impl PoolState {
             client: request.client.clone(),
             started: None,
             taker: None,
+            removal: watch::Sender::new(()),
             since: Instant::now(),
         });
         self.last_id
@@ -368,11 +383,14 @@ impl ProcessLease {
         let relayed = tokio::select! {
             relayed = relay(process, lines, (&mut *writer, stderr)) => relayed,
             error = stop => Ok(RelayEnd::Process(error)),
+            // It is never sent to.
+            _ = self.removal.changed() => Ok(RelayEnd::Process(restarted())),
         };
-        let Self { pool, mut pooled } = self;
+        let Self { pool, mut pooled, .. } = self;
         let end = match relayed {
             Ok(RelayEnd::Command) => {
-                match pooled.session.finish() {
+                // The rest of a line would be the beginning of the first one for the next command.
+                match pooled.session.finish().filter(|_| !pooled.process.has_partial_line()) {
                     Some(last) => {
                         last.into_iter().for_each(|line| pooled.process.send(line));
                         pool.keep(pooled);
@@ -394,4 +412,10 @@ impl ProcessLease {
         writer.write_all(b"\n").await?;
         writer.write_all(&end_frame(&error)?).await
     }
+}
+
+/// The error of a command whose process was restarted.
+fn restarted() -> Error {
+    let message = "its process was ended by `trunkline restart`";
+    Error::new(ErrorKind::Exited, message).with_hint("the next command starts another")
 }

@@ -1,22 +1,27 @@
 //! Processes of servers that the background service keeps, for commands that would otherwise start their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 use tracing::{debug, info};
 use trunkline::config::ResolvedTransport;
 use trunkline::connection::{ServerStream, StreamFuture, StreamRequest, StreamSource};
 use trunkline::error::{Error, ErrorKind};
 use trunkline_gateway::{InputLine, LineReader};
 
-use super::dial::{Link, dial};
+use super::dial::{Link, ask, dial};
 use super::hello::{BUILD, CommandTraits, ProcessRequest, Wants};
 use super::process_frames::{ProcessFrame, parse_frame};
 use super::runtime_dir::RuntimeDir;
 use crate::environment::ProcessEnv;
 use crate::roots::ServerRoots;
+
+/// The interval of checking that the service responds.
+const CHECK: Duration = Duration::from_secs(5);
 
 /// Bytes of a process that wait for the command.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -57,7 +62,7 @@ impl ServiceProcesses {
             Ok(link) => {
                 let link = link?;
                 info!(%server, service = link.welcome.service.pid, "process of the service");
-                Some(stream(link))
+                Some(stream(link, self.folder.clone()))
             }
             // A start by this process fails with an error that says more, or succeeds.
             Err(error) => {
@@ -74,12 +79,15 @@ impl StreamSource for ServiceProcesses {
     }
 }
 
-fn stream(link: Link) -> ServerStream {
+fn stream(link: Link, folder: RuntimeDir) -> ServerStream {
     let Link { lines, writer, welcome, .. } = link;
     let ((output, to_output), (errors, to_errors)) = (duplex(BUFFER_BYTES), duplex(BUFFER_BYTES));
     let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
-        let error = distribute(lines, to_output, to_errors).await;
+        let error = tokio::select! {
+            error = distribute(lines, to_output, to_errors) => error,
+            error = hang(&folder) => error,
+        };
         let _ = ended.send(error);
     });
     let end = Box::pin(async { end.await.unwrap_or_else(|_| service_ended()) });
@@ -110,6 +118,20 @@ async fn distribute(
         }
     }
     service_ended()
+}
+
+/// Waits until the service does not respond any more. It is asked on a connection of its own, because the one of
+/// the process may be busy with a long message.
+async fn hang(folder: &RuntimeDir) -> Error {
+    loop {
+        sleep(CHECK).await;
+        if let Err(error) = ask(folder, Wants::Status).await {
+            debug!(%error, "the service is checked");
+            let message = "the background service, which has its process, does not respond";
+            let hint = "`trunkline restart` starts another; `--no-service` does without it";
+            return Error::new(ErrorKind::Exited, message).with_hint(hint);
+        }
+    }
 }
 
 /// The error for a service that ends without saying so.

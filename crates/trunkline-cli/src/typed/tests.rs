@@ -184,3 +184,17 @@ fn null_is_no_text_where_no_such_text_fits() {
         assert_eq!(typed(&nullable, &[word]).as_deref(), Ok(expected), "{word}");
     }
 }
+
+/// Seen: `items[0].name=x` was sent as the text of the only argument.
+#[test]
+fn parts_of_items_are_errors() {
+    for word in ["tags[0]=a", "tags[].name=a", "tags[0].name=a", "deep.list[2]:=1"] {
+        let error = typed(&mixed(), &[word]).unwrap_err();
+        assert!(error.contains("names a part of one item of a list"), "{word}: {error}");
+        assert!(error.contains("[]:='{…}'"), "{word}: {error}");
+    }
+    for word in ["a[i] = 5", "x[0] + y = 2"] {
+        let text = serde_json::to_string(word).unwrap();
+        assert_eq!(typed(&mixed(), &[word]).unwrap(), format!("{{\"text\":{text}}}"));
+    }
+}

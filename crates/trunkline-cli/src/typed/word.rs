@@ -87,6 +87,12 @@ fn pair(word: &str) -> Result<Option<ArgumentWord>> {
         Some(key) => (key, true),
         None => (key, false),
     };
+    if let Some(list) = list_of_part(key) {
+        let (shown, list) = (escape_control(key), escape_control(list));
+        let message = format!("`{shown}` names a part of one item of a list");
+        let hint = format!("write each item as a whole: `{list}[]:='{{…}}'`, or `{list}:='[…]'`");
+        return Err(Failure::new(FailureKind::BadArguments, message).with_hint(hint).into());
+    }
     if !is_key(key) {
         return Ok(None);
     }
@@ -111,6 +117,16 @@ fn json(key: &str, text: &str) -> Result<Raw> {
         let hint = format!("`:=` takes JSON; `{shown}=…` takes text");
         Failure::new(FailureKind::BadArguments, message).with_hint(hint)
     })?)
+}
+
+/// The list of a key such as `list[0]` or `list[].name`, which says a part of an item.
+fn list_of_part(text: &str) -> Option<&str> {
+    let (list, rest) = text.split_once('[')?;
+    let (number, part) = rest.split_once(']')?;
+    let is_number = number.chars().all(|it| it.is_ascii_digit());
+    let is_part = !number.is_empty() || part.starts_with(['.', '[']);
+    let fits = |it: char| it.is_alphanumeric() || "_-$.[]".contains(it);
+    (is_key(list) && is_number && is_part && part.chars().all(fits)).then_some(list)
 }
 
 /// Whether a text before `=` is a key. Others, such as `x + 1 == 2`, are values with an equals sign.

@@ -271,6 +271,36 @@ fn missing_program_does_not_reveal_the_value_of_its_reference() {
     }
 }
 
+/// Seen: the server whose tools were known was called, also if another had a tool of the same name.
+#[test]
+fn a_name_without_prefix_is_compared_with_servers_that_were_never_asked() {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let words = |name: &str| json!({ "command": program, "args": ["demo-server", "words"], "env": { "DB": name } });
+    let config = json!({ "mcpServers": { "one": words("one"), "two": words("two") } });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    assert_eq!(folder.run(&["call", "one", "shout", "a"]).code, 0);
+    let run = folder.run(&["call", "shout", "a"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("several servers have a tool `shout`"), "{run}");
+}
+
+#[test]
+fn a_root_has_to_be_a_directory() {
+    let folder = folder().file("file.txt", "x").file("sub/x.txt", "x");
+    for root in ["nothing", "file.txt"] {
+        let run = folder.run(&["call", "words_shout", "a", "--root", root]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.messages.contains("there is no directory"), "{run}");
+    }
+    assert_eq!(folder.run(&["call", "words_shout", "a", "--root", "sub/.."]).code, 0);
+}
+
+#[test]
+fn a_value_with_a_hyphen_gets_no_wrong_advice() {
+    let run = folder().run(&["call", "words_shout", "-x"]);
+    assert!(run.code == 2 && !run.messages.contains("use '-- -x'"), "{run}");
+}
+
 #[test]
 fn tools_are_named_by_server_or_without_prefix() {
     let folder = folder();

@@ -103,6 +103,18 @@ fn elicitation_is_answered_by_questions() {
     }
 }
 
+/// Seen: a value that is no choice was sent, and the choices were not shown.
+#[test]
+fn missing_arguments_are_checked() {
+    let answers = [
+        ("location (\"New York\" or \"Chicago\" or \"Los Angeles\"): ", "Paris\n"),
+        ("the answer does not fit", ""),
+        ("location (\"New York\" or \"Chicago\" or \"Los Angeles\"): ", "Chicago\n"),
+    ];
+    let shown = on_terminal(&everything(), 200, &["call", "e", "get-structured-content"], &answers);
+    assert!(shown.code == 0 && shown.text.contains("temperature"), "{}", shown.text);
+}
+
 #[test]
 fn roots_are_the_working_directory() {
     let roots = ["call", "e", "get-roots-list"];
@@ -214,8 +226,8 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
     assert_eq!(shown.code, 0, "{}", shown.text);
     let text = plain(&shown.text);
     for part in [
-        "  the answer does not fit what the server asks for: `email` must be an email address such as",
-        "  the answer does not fit what the server asks for: `integer` must be at most 100\n",
+        "  the answer does not fit: `email` must be an email address such as",
+        "  the answer does not fit: `integer` must be at most 100\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

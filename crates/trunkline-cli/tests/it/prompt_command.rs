@@ -124,6 +124,10 @@ fn complete_takes_a_server() {
         assert!(run.output.contains(&format!(r#"{{"name": "{argument}""#)), "{run}");
     }
     assert!(!folder.project().join("started").exists());
+    let run = folder.run(&["complete", "s", "summarise", "page=x"]);
+    assert!(run.code == 0 && run.output.contains(r#""value": "x""#), "{run}");
+    let run = folder.run(&["complete", "s", "no-such-prompt", "page"]);
+    assert!(run.code == 4 && run.messages.contains("server `s` has no prompt"), "{run}");
     let run = folder.run(&["complete", "--server", "r", "summarise", "page"]);
     assert_eq!(run.code, 4, "{run}");
 }

@@ -16,7 +16,7 @@ use crate::support::service::{Machine, config, words};
 
 /// A legacy server with a tool whose name clients may not have. It answers with the name that it was called by, its
 /// directory and a number that counts up. `wait` is never answered, `die` and `leak` end it, `leave` ends it after its
-/// answer, and `flood` is answered by a line of more than 64 MiB.
+/// answer, `begin` begins a line, and `flood` is answered by a line of more than 64 MiB.
 fn odd_names(marker: &str) -> Value {
     let script = r#"calls=0; while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -24,11 +24,12 @@ fn odd_names(marker: &str) -> Value {
         case "$line" in
             *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
             *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
-            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"flood\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"flood\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"begin\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
             *'"wait"'*) echo waiting >&2 ;;
             *'"die"'*) echo "out of memory" >&2; exit 7 ;;
             *'"leak"'*) printf '%s ' "$${TOKEN%% *}" >&2; sleep 0.1; printf '%s\n' "$${TOKEN#* }" >&2; exit 7 ;;
             *'"leave"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; sleep 0.06; exit 0 ;;
+            *'"begin"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; printf 'frag'; echo begun >&2 ;;
             *'"flood"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 67200000 /dev/zero | tr '\0' x; echo '"}]}}' ;;
             *'"umask"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$(umask)\"}]}}" ;;
             *'"tools/call"'*) calls=$((calls + 1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd) $calls\"}]}}" ;;
@@ -365,6 +366,49 @@ fn a_service_that_is_paused_says_that_it_was_stopped() {
     assert_eq!(ended.code, 8, "{ended}");
     assert!(ended.messages.contains("by a signal or `trunkline down`"), "{ended}");
     assert_eq!(marked(&marker), Vec::<String>::new());
+}
+
+/// Seen: the call waited for the service until its own timeout.
+#[test]
+fn a_service_that_is_paused_during_a_call_ends_it() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let call = waiting_call(&machine);
+    let service = machine.service_pid();
+    send("STOP", service);
+    let ended = machine.folder.ended(call.wait_with_output().unwrap());
+    send("CONT", service);
+    assert_eq!(ended.code, 8, "{ended}");
+    assert!(ended.messages.contains("does not respond"), "{ended}");
+    assert!(ended.messages.contains("`trunkline restart` starts another"), "{ended}");
+}
+
+/// Seen: the process went on, and `ps` did not list it any more.
+#[test]
+fn a_process_in_use_can_be_restarted() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let call = waiting_call(&machine);
+    output(&machine, &["restart", "odd"]);
+    let ended = machine.folder.ended(call.wait_with_output().unwrap());
+    assert_eq!(ended.code, 8, "{ended}");
+    assert!(ended.messages.contains("was ended by `trunkline restart`"), "{ended}");
+    wait_until("the process has ended", LONGEST_START, || marked(&marker).is_empty());
+    output(&machine, &["call", "odd_files_read_it"]);
+}
+
+/// Seen: the first message for the next command followed the fragment, and was lost.
+#[test]
+fn a_process_that_has_begun_a_line_is_not_used_again() {
+    let marker = marker();
+    let machine = machine_with_odd_names(&marker);
+    let remember = || output(&machine, &["call", "odd_files_read_it"]);
+    assert!(remember().ends_with(" 1\n"));
+    output(&machine, &["call", "odd_begin"]);
+    wait_until("the fragment is there", LONGEST_START, || {
+        run(&machine, &["logs", "odd"]).output.contains("begun")
+    });
+    assert!(remember().ends_with(" 1\n"), "another process");
 }
 
 /// Seen: `ps` printed the value of a variable.

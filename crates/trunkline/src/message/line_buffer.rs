@@ -69,6 +69,11 @@ pub struct LineBuffer<O> {
 }
 
 impl<O: OversizedLine> LineBuffer<O> {
+    /// Whether bytes of a line are there that has not ended, once [`next_line`](Self::next_line) has returned `None`.
+    pub fn has_partial_line(&self) -> bool {
+        !self.bytes.is_empty() || self.oversized.is_some()
+    }
+
     /// An empty buffer, for lines of up to `longest` bytes.
     pub fn new(longest: usize) -> Self {
         let bytes = BytesMut::new();

@@ -110,6 +110,11 @@ impl StdioTransport {
         self.outbox.is_full()
     }
 
+    /// Whether a part of a line has been read.
+    pub(crate) fn has_partial_line(&self) -> bool {
+        self.lines.has_partial_line()
+    }
+
     /// Moves bytes both ways until an event occurs. Cancel safe.
     pub(crate) async fn next(&mut self) -> InboundEvent {
         loop {

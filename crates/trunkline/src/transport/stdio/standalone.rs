@@ -145,6 +145,11 @@ impl StdioProcess {
         self.transport.is_full()
     }
 
+    /// Whether it has written a part of a line.
+    pub fn has_partial_line(&self) -> bool {
+        self.transport.has_partial_line()
+    }
+
     /// Moves bytes both ways until an event occurs. Cancel safe.
     pub async fn next(&mut self) -> ProcessEvent {
         loop {
