@@ -320,6 +320,10 @@ impl NameSearch<'_> {
     fn where_to_look(&self, kind: ItemKind, view: &View) -> String {
         let only = self.server.as_ref().map(|it| format!(" --server {}", quoted(it.as_str())));
         let (only, who) = (only.unwrap_or_default(), self.who.as_flags());
+        // Tools are known of every server that has been asked for anything.
+        if kind == ItemKind::Prompt && view.route(ItemKind::Tool, self.name).is_ok() {
+            return format!("it is a tool: `trunkline call {}{who}` calls it", quoted(self.name));
+        }
         let is_hidden = self.is_hidden_by_name(view);
         if !is_hidden && !self.who.is_limited() {
             let list = kind.list_key();

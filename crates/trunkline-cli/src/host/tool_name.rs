@@ -14,6 +14,9 @@ use crate::output::exit::{Failure, FailureKind};
 use crate::output::report::plural;
 use crate::output::terminal::Terminal;
 
+/// Names that one message lists.
+const MAX_NAMED: usize = 12;
+
 /// A name as it is typed, and the server if it is named too.
 pub(crate) struct TypedName<'a> {
     pub(crate) kind: ItemKind,
@@ -153,9 +156,14 @@ impl<'a> TypedName<'a> {
             [one] => Ok(one.clone()),
             several => {
                 let (kind, name) = (self.kind.as_str(), escape_control(self.name));
-                let forms: Vec<_> = several.iter().map(|form| escape_control(form)).collect();
+                let forms: Vec<_> =
+                    several.iter().take(MAX_NAMED).map(|form| escape_control(form)).collect();
+                let more = match several.len() - forms.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
                 let message =
-                    format!("several servers have a {kind} `{name}`: {}", forms.join(", "));
+                    format!("several servers have a {kind} `{name}`: {}{more}", forms.join(", "));
                 let failure = Failure::new(FailureKind::Unknown, message);
                 Err(failure
                     .suggesting(several.to_vec())

@@ -296,6 +296,13 @@ fn a_root_has_to_be_a_directory() {
 }
 
 #[test]
+fn a_tool_in_place_of_a_prompt_is_recognized() {
+    let run = folder().run(&["prompt", "words_shout"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("it is a tool: `trunkline call words_shout`"), "{run}");
+}
+
+#[test]
 fn a_value_with_a_hyphen_gets_no_wrong_advice() {
     let run = folder().run(&["call", "words_shout", "-x"]);
     assert!(run.code == 2 && !run.messages.contains("use '-- -x'"), "{run}");
