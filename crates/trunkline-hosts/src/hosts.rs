@@ -12,6 +12,7 @@
 
 mod place;
 mod table;
+mod disabled_list;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::system::UserEnvironment;
 
 use place::{FilePlace, Servers};
 
+pub use disabled_list::DisabledList;
 pub use table::HOSTS;
 
 /// An AI host: an application that starts MCP servers.

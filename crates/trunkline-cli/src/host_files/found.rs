@@ -9,7 +9,7 @@ use trunkline::config::{
     is_valid_secret_name,
 };
 use trunkline_hosts::file::ConfigFile;
-use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, HostFile};
+use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, DisabledList, HostFile};
 use trunkline_hosts::system::{System, UserEnvironment};
 
 use super::host_text::parse_host_text;
@@ -65,9 +65,31 @@ impl FoundServers {
         let mut found = Self::default();
         let files = hosts::existing_files(&user, Some(environment.working_directory()));
         for file in files.iter().filter(|file| only.is_empty() || only.contains(&file.host)) {
+            let first = found.servers.len();
             found.add_file(file);
+            if file.level == ConfigLevel::Project && found.servers.len() > first {
+                let lists = file.host.disabled_lists(&user, environment.working_directory());
+                found.switch_off(first, &lists);
+            }
         }
         found
+    }
+
+    /// Switches off the servers of a file that lists of its host name.
+    fn switch_off(&mut self, first: usize, lists: &[DisabledList]) {
+        for list in lists {
+            let names = ConfigFile::read(&list.path).ok().and_then(|it| list.names_in(it.text()));
+            let servers = self.servers.get_mut(first..).unwrap_or_default();
+            let is_named = |name: &String| names.as_ref().is_none_or(|names| names.contains(name));
+            servers.iter_mut().filter(|it| is_named(&it.name)).for_each(FoundServer::switch_off);
+            if names.is_none() {
+                let path = escape_control(&list.path.to_string_lossy());
+                self.failures.push(format!(
+                    "{path}: `{}` cannot be read, so the servers that it may name are imported switched off",
+                    list.key()
+                ));
+            }
+        }
     }
 
     fn add_file(&mut self, file: &HostFile) {
@@ -172,6 +194,13 @@ impl FoundServer {
             literals,
             notes,
         })
+    }
+
+    fn switch_off(&mut self) {
+        self.is_enabled = false;
+        if let Some(members) = self.entry.as_object_mut() {
+            members.insert("enabled".to_owned(), false.into());
+        }
     }
 }
 

@@ -51,11 +51,11 @@ fn host_files() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn home(folder: &Folder) -> PathBuf {
+pub(crate) fn home(folder: &Folder) -> PathBuf {
     folder.project().with_file_name("home")
 }
 
-fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
@@ -69,11 +69,11 @@ fn machine() -> Folder {
     folder
 }
 
-fn own_file(folder: &Folder) -> PathBuf {
+pub(crate) fn own_file(folder: &Folder) -> PathBuf {
     home(folder).join(".config/trunkline/mcp.json")
 }
 
-fn own_servers(folder: &Folder) -> Value {
+pub(crate) fn own_servers(folder: &Folder) -> Value {
     let text = fs::read_to_string(own_file(folder)).unwrap();
     serde_json::from_str::<Value>(&text).unwrap()["mcpServers"].clone()
 }

@@ -36,6 +36,8 @@ mod misbehaving_servers;
 #[cfg(target_os = "linux")]
 mod import_command;
 #[cfg(target_os = "linux")]
+mod import_fields;
+#[cfg(target_os = "linux")]
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,52 @@
+//! `trunkline import`: fields and files of hosts that change what their servers may do.
+
+use serde_json::{Value, json};
+
+use crate::import_command::{home, write};
+use crate::support::program::Folder;
+
+/// Seen: servers that were switched off in Claude Code were imported switched on.
+#[test]
+fn servers_that_claude_code_has_switched_off_stay_off() {
+    let folder = Folder::new();
+    let names = ["in-state", "by-toggle", "in-settings", "in-local", "in-user", "on"];
+    let servers: Value =
+        names.map(|it| (it.to_owned(), json!({ "command": it }))).into_iter().collect();
+    let project = folder.project();
+    write(&project.join(".mcp.json"), &json!({ "mcpServers": servers }).to_string());
+    let list = |name: &str| json!({ "disabledMcpjsonServers": [name] }).to_string();
+    write(&project.join(".claude/settings.json"), &list("in-settings"));
+    write(&project.join(".claude/settings.local.json"), &list("in-local"));
+    write(&home(&folder).join(".claude/settings.json"), &list("in-user"));
+    let section =
+        json!({ "disabledMcpjsonServers": ["in-state"], "disabledMcpServers": ["by-toggle"] });
+    let state = json!({ "projects": { project.to_str().unwrap(): section } });
+    write(&home(&folder).join(".claude.json"), &state.to_string());
+    let imported = || {
+        let run = folder.run(&["import", "--all", "--project", "--format", "json", "--dry-run"]);
+        let servers = run.json()["servers"].as_array().unwrap().clone();
+        let is_on = |it: &Value| it["enabled"] == true;
+        let on: Vec<_> =
+            servers.iter().filter(|it| is_on(it)).map(|it| it["name"].clone()).collect();
+        (on, run)
+    };
+    let (on, run) = imported();
+    assert_eq!(on, ["on"], "{run}");
+    // A list that cannot be read may name any server.
+    write(&project.join(".claude/settings.local.json"), "{ \"disabledMcpjsonServers\": [");
+    let (on, run) = imported();
+    assert!(on.is_empty(), "{run}");
+    let failure = run.json()["failures"][0].to_string();
+    assert!(
+        failure.contains("settings.local.json: `disabledMcpjsonServers` cannot be read"),
+        "{run}"
+    );
+    let run = folder.run(&["import", "--all", "--project"]);
+    assert_eq!(run.code, 0, "{run}");
+    let text = std::fs::read_to_string(project.join("trunkline.json")).unwrap();
+    let written: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        written["mcpServers"]["in-state"],
+        json!({ "command": "in-state", "enabled": false })
+    );
+}
