@@ -2,6 +2,7 @@
 
 mod host_text;
 mod literals;
+mod host_rules;
 mod references;
 mod found;
 mod selection;

@@ -162,11 +162,7 @@ pub fn has_value(text: &str, format: FileFormat, keys: &[&str]) -> Result<bool, 
 }
 
 /// The value at a path of keys, with YAML tags and aliases in a form of their own.
-pub(crate) fn value_at(
-    text: &str,
-    format: FileFormat,
-    keys: &[&str],
-) -> Result<Option<Value>, EditError> {
+pub fn value_at(text: &str, format: FileFormat, keys: &[&str]) -> Result<Option<Value>, EditError> {
     let (_, body) = split_mark(text);
     let root = parse(body, format)?;
     Ok(keys.iter().try_fold(&root, |value, key| value.get(*key)).cloned())

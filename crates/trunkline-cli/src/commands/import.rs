@@ -42,7 +42,8 @@ pub(crate) fn run(
         arguments.hosts.iter().map(|id| find_host(id)).collect::<Result<_, Failure>>()?;
     let found = FoundServers::read(environment, &only);
     let mut target = TargetFile::read(target_choice(arguments), settings, environment)?;
-    let parts: String = found.notes.iter().map(|note| format!("note: {note}\n")).collect();
+    let beside = found.notes.clone();
+    let parts: String = beside.iter().map(|note| format!("note: {note}\n")).collect();
     let SelectedServers { meant, others, failures } =
         SelectedServers::of(found, arguments.target.project);
     let mut plan = ImportPlan::new(meant, &target.loaded.config);
@@ -77,7 +78,7 @@ pub(crate) fn run(
     let outcome = if is_incomplete { Outcome::Bad } else { Outcome::Good };
     let written = WrittenImport { path, is_written: is_wanted, moved, backup };
     if settings.format != Format::Text {
-        let json = written.to_json(&plan, &failures);
+        let json = written.to_json(&plan, &failures, &beside);
         terminal.print(&report::document(&json, settings.format))?;
     } else if arguments.dry_run && count > 0 {
         terminal.print(&change.diff())?;
@@ -108,10 +109,11 @@ struct WrittenImport {
 }
 
 impl WrittenImport {
-    fn to_json(&self, plan: &ImportPlan, failures: &[String]) -> Value {
+    fn to_json(&self, plan: &ImportPlan, failures: &[String], notes: &[String]) -> Value {
         json!({
             "servers": plan.to_json(),
             "failures": failures,
+            "notes": notes,
             "file": self.path,
             "written": self.is_written,
             "backup": self.backup,

@@ -8,10 +8,13 @@ use trunkline::config::{
     self, Diagnostic, Environment as _, LoadedConfig, Server, Severity, escape_control,
     is_valid_secret_name,
 };
+use trunkline::name::ServerName;
+use trunkline_hosts::edit::FileFormat;
 use trunkline_hosts::file::ConfigFile;
 use trunkline_hosts::hosts::{self, AiHost, ConfigLevel, DisabledList, HostFile};
 use trunkline_hosts::system::{System, UserEnvironment};
 
+use super::host_rules;
 use super::host_text::parse_host_text;
 use super::literals::{self, LiteralCredential};
 use super::references;
@@ -113,6 +116,10 @@ impl FoundServers {
             path => config::parse_section(&shown, &text, path),
         };
         self.add_problems(&shown, &loaded);
+        if file.format == FileFormat::Json && section.is_empty() {
+            let rules = host_rules::notes(file.host.id(), &text).into_iter();
+            self.notes.extend(rules.map(|note| format!("{shown}: {note}")));
+        }
         for server in loaded.config.servers() {
             match FoundServer::new(file, server, &loaded.diagnostics) {
                 Some(server) => self.servers.push(server),
@@ -125,7 +132,10 @@ impl FoundServers {
     }
 
     fn add_problems(&mut self, file: &str, loaded: &LoadedConfig) {
-        let parts = loaded.diagnostics.iter().filter(|it| it.server.is_none());
+        // An entry that only switches a server on or off is no server itself.
+        let is_server = |name: &ServerName| loaded.config.server(name.as_str()).is_some();
+        let is_part = |it: &&Diagnostic| !it.server.as_ref().is_some_and(is_server);
+        let parts = loaded.diagnostics.iter().filter(is_part);
         let parts = parts.filter(|it| matches!(it.severity, Severity::Note | Severity::Warning));
         self.notes.extend(parts.map(|it| format!("{file}: {}", escape_control(&it.message))));
         let mut broken: BTreeMap<String, String> = BTreeMap::new();

@@ -30,6 +30,7 @@ pub(super) fn import() -> Vec<Value> {
     vec![document(&[
         ("servers", list(server), ""),
         ("failures", list(text()), "Files and entries that cannot be read."),
+        ("notes", list(text()), "Rules and entries beside the servers that are not carried over."),
         ("file", text(), "The file of Trunkline."),
         flag("written", ""),
         ("backup", nullable(text()), "The file as it was."),

@@ -50,3 +50,45 @@ fn servers_that_claude_code_has_switched_off_stay_off() {
         json!({ "command": "in-state", "enabled": false })
     );
 }
+
+/// Seen: rules of a host that deny tools, and entries that only switch a server off, were left out without a word.
+#[test]
+fn rules_of_hosts_that_are_not_carried_over_are_named() {
+    let folder = Folder::new();
+    let opencode = json!({
+        "permission": { "fs_*": "deny" },
+        "tools": { "fs_write": false },
+        "agent": { "plan": { "tools": { "fs_move": false } } },
+        "mcp": { "fs": { "type": "local", "command": ["fs"] }, "gone": { "enabled": false } },
+    });
+    write(&home(&folder).join(".config/opencode/opencode.json"), &opencode.to_string());
+    let vscode = json!({ "sandbox": { "enabled": true }, "servers": { "v": { "command": "v" } } });
+    write(&home(&folder).join(".config/Code/User/mcp.json"), &vscode.to_string());
+    let agent = json!({
+        "name": "a", "tools": ["@git"], "allowedTools": ["@git/status"], "mcpServers": { "git": { "command": "g" } },
+    });
+    write(&home(&folder).join(".aws/amazonq/cli-agents/a.json"), &agent.to_string());
+    let run = folder.run(&["import", "--all", "--dry-run"]);
+    assert_eq!(run.code, 0, "{run}");
+    for note in [
+        "opencode.json: `permission` is not carried over: ",
+        "opencode.json: `tools` is not carried over: ",
+        "opencode.json: `agent` is not carried over: ",
+        "opencode.json: there is no server `gone` to switch on or off",
+        "Code/User/mcp.json: `sandbox` is not carried over: ",
+        "cli-agents/a.json: `tools` is not carried over: ",
+        "cli-agents/a.json: `allowedTools` is not carried over: ",
+    ] {
+        assert!(run.messages.contains(note), "{note}: {run}");
+    }
+    let run = folder.run(&["import", "vscode", "--dry-run", "--format", "json"]);
+    assert!(run.json()["notes"][0].as_str().unwrap().contains("`sandbox`"), "{run}");
+    // Rules that allow everything, and other settings, are no loss.
+    let opencode = json!({
+        "permission": "allow", "tools": { "x": true }, "agent": { "plan": { "model": "m" } },
+        "mcp": { "fs": { "type": "local", "command": ["fs"] } },
+    });
+    write(&home(&folder).join(".config/opencode/opencode.json"), &opencode.to_string());
+    let run = folder.run(&["import", "opencode", "--dry-run"]);
+    assert!(!run.messages.contains("not carried over"), "{run}");
+}
