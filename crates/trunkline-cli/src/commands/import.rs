@@ -227,7 +227,7 @@ fn move_secrets(
     let mut moved: Vec<MovedSecret> = Vec::new();
     for (name, server) in plan.added_mut() {
         for literal in &server.literals {
-            let wanted = secret_name(name, &literal.name);
+            let wanted = secret_name(name, &literal.name());
             let numbered = (2..).map(|number| format!("{wanted}-{number}"));
             let mut names = std::iter::once(wanted.clone()).chain(numbered);
             let secret = loop {
@@ -239,9 +239,7 @@ fn move_secrets(
                     break secret;
                 }
             };
-            let place =
-                server.entry.get_mut(literal.group).and_then(|it| it.get_mut(&literal.name));
-            if let Some(place) = place {
+            if let Some(place) = literal.place(&mut server.entry) {
                 *place = Value::from(format!("${{secret:{secret}}}"));
             }
             // Servers may share a credential.
@@ -320,7 +318,7 @@ fn notes(plan: &ImportPlan, moves_secrets: bool) -> String {
             let _ = writeln!(
                 text,
                 "note: {name}: {} is a credential in plain text{advice}",
-                escape_control(&literal.name)
+                escape_control(&literal.name())
             );
         }
     }

@@ -6,30 +6,61 @@ use trunkline::config::{MASK, Server, is_credential};
 /// A credential that is written in a file, instead of a reference to it.
 #[derive(Clone, Debug)]
 pub(crate) struct LiteralCredential {
-    /// The object that has it: `env` or `headers`.
-    pub(crate) group: &'static str,
-    /// The variable or header.
-    pub(crate) name: String,
+    /// The keys of the objects that lead to it: `env`, `headers`, or those below `oauth`.
+    group: &'static [&'static str],
+    /// The variable, header or key.
+    key: String,
     pub(crate) value: String,
+}
+
+impl LiteralCredential {
+    /// The name for messages: that of the variable or header, or the path of keys below `oauth`.
+    pub(crate) fn name(&self) -> String {
+        match self.group {
+            ["oauth", ..] => format!("{}.{}", self.group.join("."), self.key),
+            _ => self.key.clone(),
+        }
+    }
+
+    /// Its place in an entry.
+    pub(crate) fn place<'e>(&self, entry: &'e mut Value) -> Option<&'e mut Value> {
+        let group = self.group.iter().try_fold(entry, |it, key| it.get_mut(*key))?;
+        group.get_mut(&self.key)
+    }
 }
 
 /// Keys whose values are shown as [`Server::to_json`] masks them.
 const MASKED_KEYS: &[&str] =
     &["command", "args", "cwd", "env", "envFile", "url", "headers", "headersCommand", "oauth"];
 
+/// Objects of an entry whose values may be credentials, whatever their keys are.
+const NAMED_VALUES: [&[&str]; 2] = [&["env"], &["headers"]];
+
+/// Objects of an entry with settings of a login.
+const LOGIN_SETTINGS: [&[&str]; 2] = [&["oauth"], &["oauth", "identityProvider"]];
+
+/// Settings of a login that are credentials.
+const LOGIN_CREDENTIALS: &[&str] = &["clientSecret", "privateKey", "assertion", "idToken"];
+
 /// The literal credentials of a server that can be moved to the store for secrets.
 pub(super) fn of_server(entry: &Value) -> Vec<LiteralCredential> {
+    let mut found = literals_in(entry, &NAMED_VALUES, is_credential);
+    found.extend(literals_in(entry, &LOGIN_SETTINGS, |key, _| LOGIN_CREDENTIALS.contains(&key)));
+    found
+}
+
+fn literals_in(
+    entry: &Value,
+    groups: &[&'static [&'static str]],
+    is_secret: impl Fn(&str, &str) -> bool,
+) -> Vec<LiteralCredential> {
     let mut found = Vec::new();
-    for group in ["env", "headers"] {
-        let Some(members) = entry.get(group).and_then(Value::as_object) else { continue };
-        for (name, value) in members {
+    for &group in groups {
+        let members = group.iter().try_fold(entry, |it, key| it.get(*key));
+        for (key, value) in members.and_then(Value::as_object).into_iter().flatten() {
             let Some(value) = value.as_str() else { continue };
-            if is_credential(name, value) && !value.contains("${") {
-                found.push(LiteralCredential {
-                    group,
-                    name: name.clone(),
-                    value: value.to_owned(),
-                });
+            if is_secret(key, value) && !value.contains("${") {
+                found.push(LiteralCredential { group, key: key.clone(), value: value.to_owned() });
             }
         }
     }

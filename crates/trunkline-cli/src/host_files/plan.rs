@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use trunkline::config::Config;
 
 use super::found::{FoundServer, FoundServers};
+use super::literals::LiteralCredential;
 use super::selection::SelectedServers;
 use crate::environment::ProcessEnv;
 use crate::output::report::plural;
@@ -84,7 +85,7 @@ impl ImportPlan {
                 "sameAs": planned.same_as,
                 "differsFrom": planned.differs_from,
                 "notes": found.notes,
-                "literalCredentials": found.literals.iter().map(|it| it.name.as_str()).collect::<Value>(),
+                "literalCredentials": found.literals.iter().map(LiteralCredential::name).collect::<Value>(),
             })
         };
         self.servers.iter().map(server).collect()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::import_command::{home, write};
+use crate::import_command::{home, own_file, own_servers, write};
 use crate::support::program::Folder;
 
 /// Seen: servers that were switched off in Claude Code were imported switched on.
@@ -91,4 +91,34 @@ fn rules_of_hosts_that_are_not_carried_over_are_named() {
     write(&home(&folder).join(".config/opencode/opencode.json"), &opencode.to_string());
     let run = folder.run(&["import", "opencode", "--dry-run"]);
     assert!(!run.messages.contains("not carried over"), "{run}");
+}
+
+/// Seen: the client secret of a login was copied without a note, and `--move-secrets` left it there.
+#[test]
+fn client_secrets_of_logins_are_credentials() {
+    const SECRET: &str = "verysecretxyz";
+    let folder = Folder::new();
+    let cursor = json!({ "mcpServers": { "o": {
+        "url": "https://example.com/mcp", "auth": { "CLIENT_ID": "cid", "CLIENT_SECRET": SECRET },
+    } } });
+    write(&home(&folder).join(".cursor/mcp.json"), &cursor.to_string());
+    let gemini = json!({ "mcpServers": { "g": {
+        "httpUrl": "https://g.example.com", "oauth": { "enabled": true, "clientId": "gid", "clientSecret": SECRET },
+    } } });
+    write(&home(&folder).join(".gemini/settings.json"), &gemini.to_string());
+    write(&own_file(&folder), r#"{ "secrets": { "store": "file" } }"#);
+    let run = folder.run(&["import", "--all", "--dry-run"]);
+    for note in [
+        "note: o: oauth.clientSecret is a credential in plain text; `--move-secrets` moves it",
+        "note: g: oauth.clientSecret is a credential in plain text; `--move-secrets` moves it",
+    ] {
+        assert!(run.messages.contains(note), "{note}: {run}");
+    }
+    let mut command = folder.command(&["import", "--all", "--move-secrets"]);
+    let run = folder.finish(command.env("TRUNKLINE_PASSPHRASE", "a passphrase for this test"));
+    assert!(run.code == 0 && !run.to_string().contains(SECRET), "{run}");
+    assert!(run.messages.contains("2 credentials moved"), "{run}");
+    let servers = own_servers(&folder);
+    assert_eq!(servers["o"]["oauth"]["clientSecret"], "${secret:o.oauth.clientSecret}");
+    assert_eq!(servers["g"]["oauth"]["clientSecret"], "${secret:g.oauth.clientSecret}");
 }
