@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use trunkline::config::Config;
+use trunkline::name::ServerName;
 
 use super::found::{FoundServer, FoundServers};
 use super::literals::LiteralCredential;
@@ -33,14 +34,8 @@ impl ImportPlan {
     /// Plans to add servers to a configuration. Equal ones are added once; one with the name of another gets the name of
     /// its host as well.
     pub(crate) fn new(found: Vec<FoundServer>, config: &Config) -> Self {
-        let mut taken: BTreeMap<String, (Value, String)> = BTreeMap::new();
-        for server in config.servers() {
-            let place = format!("`{}` in the file", server.name);
-            taken.insert(server.name.to_string(), (comparable(&server.to_entry()), place));
-        }
-        for name in config.broken() {
-            taken.insert(name.to_string(), (Value::Null, format!("`{name}` in the file")));
-        }
+        let mut taken = taken_names(config);
+        let merged = merged_names(&found, &taken);
         let mut servers = Vec::new();
         for found in found {
             let entry = comparable(&found.entry);
@@ -53,9 +48,11 @@ impl ImportPlan {
                 servers.push(PlannedServer { found, name: None, same_as, differs_from: None });
                 continue;
             }
-            let differs_from = taken.get(&found.name).map(|(_, place)| place.clone());
-            let name = free_name(&found, &taken);
-            let place = format!("`{}` of {}", found.name, found.host);
+            let other = taken.get(&found.name).map(|(_, place)| place);
+            let differs_from = other.or_else(|| merged.get(&found.name)).cloned();
+            let name =
+                free_name(&found, |name| !taken.contains_key(name) && !merged.contains_key(name));
+            let place = place_of(&found);
             taken.insert(name.clone(), (entry, place));
             servers.push(PlannedServer { found, name: Some(name), same_as: None, differs_from });
         }
@@ -90,6 +87,41 @@ impl ImportPlan {
         };
         self.servers.iter().map(server).collect()
     }
+}
+
+/// Names in a file, each with its entry and its place for messages.
+type TakenNames = BTreeMap<String, (Value, String)>;
+
+fn taken_names(config: &Config) -> TakenNames {
+    let place = |name: &ServerName| format!("`{name}` in the file");
+    let servers = config.servers().map(|server| {
+        (server.name.to_string(), (comparable(&server.to_entry()), place(&server.name)))
+    });
+    let broken = config.broken().iter();
+    let broken = broken.map(|name| (name.to_string(), (Value::Null, place(name))));
+    servers.chain(broken).collect()
+}
+
+/// Names of servers that are the same as one of another name, with their places for messages. Such a server is not
+/// imported, and its name must not be given to a different one.
+fn merged_names(found: &[FoundServer], taken: &TakenNames) -> BTreeMap<String, String> {
+    let in_file = taken.iter().map(|(name, (entry, _))| (name.as_str(), entry.clone()));
+    let mut known: Vec<(&str, Value)> = in_file.collect();
+    let mut merged = BTreeMap::new();
+    for server in found {
+        let entry = comparable(&server.entry);
+        match known.iter().find(|(_, other)| is_same(other, &entry)) {
+            None => known.push((&server.name, entry)),
+            Some((name, _)) if *name == server.name => {}
+            Some(_) => drop(merged.entry(server.name.clone()).or_insert_with(|| place_of(server))),
+        }
+    }
+    merged
+}
+
+/// A found server, for messages.
+fn place_of(found: &FoundServer) -> String {
+    format!("`{}` of {}", found.name, found.host)
 }
 
 /// Enables a planned server that is on in another host.
@@ -129,11 +161,11 @@ fn comparable(entry: &Value) -> Value {
     entry
 }
 
-fn free_name(found: &FoundServer, taken: &BTreeMap<String, (Value, String)>) -> String {
+fn free_name(found: &FoundServer, is_free: impl Fn(&str) -> bool) -> String {
     let with_host = format!("{}-{}", found.name, found.host.id());
     let numbered = (2..).map(|number| format!("{with_host}-{number}"));
     let mut names = [found.name.clone(), with_host.clone()].into_iter().chain(numbered);
-    names.find(|name| !taken.contains_key(name)).unwrap_or(with_host)
+    names.find(|name| is_free(name)).unwrap_or(with_host)
 }
 
 /// A line on the servers of other hosts that could be imported; empty if there are none.

@@ -122,3 +122,32 @@ fn client_secrets_of_logins_are_credentials() {
     assert_eq!(servers["o"]["oauth"]["clientSecret"], "${secret:o.oauth.clientSecret}");
     assert_eq!(servers["g"]["oauth"]["clientSecret"], "${secret:g.oauth.clientSecret}");
 }
+
+/// Seen: `words` of two hosts became `C D`, and the name went to another server of a third host.
+#[test]
+fn the_name_of_a_server_that_was_merged_is_not_given_to_another() {
+    let folder = Folder::new();
+    let words = json!({ "command": "demo-server", "args": ["words"] });
+    let entry = |name: &str| json!({ "mcpServers": { name: words } }).to_string();
+    write(&home(&folder).join(".config/Claude/claude_desktop_config.json"), &entry("C D"));
+    write(&home(&folder).join(".cursor/mcp.json"), &entry("words"));
+    let numbers = "[mcp_servers.words]\ncommand = \"demo-server\"\nargs = [\"numbers\"]\n";
+    write(&home(&folder).join(".codex/config.toml"), numbers);
+    // A host that is listed after the one with the other server has the merged one too.
+    write(&home(&folder).join(".copilot/mcp-config.json"), &entry("late"));
+    let late = json!({ "mcpServers": { "late": { "command": "other" } } });
+    write(&home(&folder).join(".codeium/windsurf/mcp_config.json"), &late.to_string());
+    let run = folder.run(&["import", "--all"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.output.contains("no: same as `C D` of Claude Desktop"), "{run}");
+    assert!(run.output.contains("as words-codex: differs from `words` of Cursor"), "{run}");
+    assert!(
+        run.output.contains("as late-windsurf: differs from `late` of GitHub Copilot CLI"),
+        "{run}"
+    );
+    let servers = own_servers(&folder);
+    let names: Vec<_> = servers.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["C D", "late-windsurf", "words-codex"], "{servers:#}");
+    let run = folder.run(&["import", "--all"]);
+    assert!(run.messages.contains("nothing to import"), "{run}");
+}
