@@ -69,9 +69,19 @@ fn literals_in(
 
 /// The keys of an entry that have a credential in plain text which cannot be moved, such as one in arguments.
 pub(super) fn elsewhere(server: &Server) -> Vec<&'static str> {
-    let masked = server.to_json();
-    let is_masked = |key: &&&str| masked.get(**key).is_some_and(|it| it.to_string().contains(MASK));
-    ["args", "url"].iter().filter(is_masked).copied().collect()
+    let (masked, entry) = (server.to_json(), server.to_entry());
+    let text = |from: &Value, key: &str| from.get(key).map(ToString::to_string).unwrap_or_default();
+    // The default of a reference is masked always.
+    let masked_default = format!(":-{MASK}}}");
+    let is_masked = |key: &str| text(&masked, key).replace(&masked_default, "}").contains(MASK);
+    let has_credential = |key: &&&str| is_masked(key) || has_secret_default(&text(&entry, key));
+    ["args", "url"].iter().filter(has_credential).copied().collect()
+}
+
+/// Whether the default of a reference in a text, `${NAME:-DEFAULT}`, is like a credential.
+fn has_secret_default(text: &str) -> bool {
+    let mut defaults = text.split(":-").skip(1).filter_map(|after| after.split('}').next());
+    defaults.any(|default| is_credential("", default))
 }
 
 /// The entry of a server with every secret masked.

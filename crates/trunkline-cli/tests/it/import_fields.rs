@@ -151,3 +151,19 @@ fn the_name_of_a_server_that_was_merged_is_not_given_to_another() {
     let run = folder.run(&["import", "--all"]);
     assert!(run.messages.contains("nothing to import"), "{run}");
 }
+
+/// Seen: the default of a reference was called a credential.
+#[test]
+fn the_default_of_a_reference_is_no_credential() {
+    let folder = Folder::new();
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let servers = json!({ "mcpServers": {
+        "plain": { "command": "p", "args": ["${X:-d}"] },
+        "token": { "command": "t", "args": [format!("${{X:-{token}}}")] },
+    } });
+    write(&home(&folder).join(".cursor/mcp.json"), &servers.to_string());
+    let run = folder.run(&["import", "--all", "--dry-run"]);
+    assert!(!run.to_string().contains(token), "{run}");
+    assert!(!run.messages.contains("plain: "), "{run}");
+    assert!(run.messages.contains("token: `args` has a credential in plain text"), "{run}");
+}
