@@ -8,12 +8,16 @@ use trunkline::config::{self, closest_match, escape_control};
 use trunkline::name::ServerName;
 
 use crate::arguments::{AddArguments, Format, RemoveArguments, TargetArguments};
+use crate::config::inspection::PlannedFile;
 use crate::environment::ProcessEnv;
-use crate::host_files::{FileChange, TargetChoice, TargetFile};
+use crate::host_files::{FileChange, TargetChoice, TargetFile, credential_notes};
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::{Settings, Verbosity};
+
+/// The error if a new entry cannot be used.
+const NOT_ADDED: &str = "the server is not added";
 
 /// The text of a new file.
 const TEMPLATE: &str = r#"{
@@ -40,7 +44,7 @@ pub(crate) fn run(
     if checked.has_errors(false) {
         let problems = report::problems(&checked, Verbosity::Normal, terminal.message_style());
         terminal.say(&problems);
-        bail!("the server is not added");
+        bail!(NOT_ADDED);
     }
     let mut target = TargetFile::read(choice(&arguments.target), settings, environment)?;
     let is_there = target.loaded.config.server(name.as_str()).is_some()
@@ -51,8 +55,31 @@ pub(crate) fn run(
         bail!("{path} has a server `{shown}` already\n  `--force` replaces it");
     }
     target.insert(name.as_str(), &entry)?;
+    inspect_server(&name, &target, (settings, environment), terminal)?;
     let done = format!("server `{}` added to", escape_control(name.as_str()));
     finish(&target.change(), arguments.dry_run, &done, (settings, environment), terminal)
+}
+
+/// Reports the problems of a new server that `trunkline check` would report, and refuses one with errors.
+fn inspect_server(
+    name: &ServerName,
+    target: &TargetFile,
+    (settings, environment): (&Settings, &ProcessEnv),
+    terminal: &Terminal,
+) -> Result<()> {
+    let file = PlannedFile { path: target.path().to_owned(), text: target.text().to_owned() };
+    let mut loaded = file.inspected(environment)?;
+    loaded.diagnostics.retain(|it| it.server.as_ref() == Some(name));
+    let problems = report::problems(&loaded, settings.verbosity, terminal.message_style());
+    terminal.say(&problems);
+    if loaded.diagnostics.iter().any(|it| it.is_error(false)) {
+        bail!(NOT_ADDED);
+    }
+    let shown = escape_control(name.as_str());
+    for note in loaded.config.server(name.as_str()).map(credential_notes).unwrap_or_default() {
+        terminal.tell(&format!("note: {shown}: {note}\n"));
+    }
+    Ok(())
 }
 
 pub(crate) fn remove(

@@ -30,18 +30,79 @@ pub(crate) fn inspected(
 ) -> Result<LoadedConfig> {
     let environment = environment.clone();
     let inspected = move || {
-        let inspection = Inspection { environment: &environment, config: &loaded.config };
-        let found = inspect(&loaded.config, &inspection);
+        let config = &loaded.config;
+        let inspection = Inspection { environment: &environment, config, planned: None };
+        let found = inspect(config, &inspection);
         loaded.diagnostics.extend(found);
         loaded
     };
     wait(inspected).context(UNANSWERED)
 }
 
+/// A text that is to be written to a file.
+pub(crate) struct PlannedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+impl PlannedFile {
+    /// Loads the text as if it were written, with all its problems in this environment.
+    pub(crate) fn inspected(self, environment: &ProcessEnv) -> Result<LoadedConfig> {
+        let environment = environment.clone();
+        let inspected = move || {
+            let options = LoadOptions {
+                path: Some(self.path.clone()),
+                working_directory: environment.working_directory().to_owned(),
+                discovered: DiscoveredFiles::Run,
+                ..LoadOptions::default()
+            };
+            let files = PlannedFiles { environment: &environment, planned: Some(&self) };
+            let mut loaded = config::load(&files, &options);
+            let (config, planned) = (&loaded.config, Some(&self));
+            let inspection = Inspection { environment: &environment, config, planned };
+            let found = inspect(config, &inspection);
+            loaded.diagnostics.extend(found);
+            loaded
+        };
+        wait(inspected).context(UNANSWERED)
+    }
+}
+
+/// The files of this process, with one that is to be written.
+#[derive(Clone, Copy)]
+struct PlannedFiles<'e> {
+    environment: &'e ProcessEnv,
+    planned: Option<&'e PlannedFile>,
+}
+
+impl PlannedFiles<'_> {
+    fn planned(&self, path: &Path) -> Option<&PlannedFile> {
+        self.planned.filter(|file| file.path == path)
+    }
+}
+
+impl Environment for PlannedFiles<'_> {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        Environment::variable(self.environment, name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self.planned(path) {
+            Some(file) => Ok(file.text.clone().into_bytes()),
+            None => self.environment.read(path),
+        }
+    }
+
+    fn is_regular_file(&self, path: &Path) -> bool {
+        self.planned(path).is_some() || self.environment.is_regular_file(path)
+    }
+}
+
 /// Inspects a configuration in this process.
 struct Inspection<'e> {
     environment: &'e ProcessEnv,
     config: &'e Config,
+    planned: Option<&'e PlannedFile>,
 }
 
 impl Inspection<'_> {
@@ -147,7 +208,8 @@ impl Inspector for Inspection<'_> {
         let Some(args) = args.filter(|args| args.iter().any(|arg| arg == "serve")) else {
             return false;
         };
-        let child = ChildEnvironment { environment: self.environment, program };
+        let files = PlannedFiles { environment: self.environment, planned: self.planned };
+        let child = ChildEnvironment { files, program };
         let loaded = config::load(
             &child,
             &LoadOptions {
@@ -170,7 +232,7 @@ impl Inspector for Inspection<'_> {
 
 /// The variables and files from which a child process would load its configuration.
 struct ChildEnvironment<'c> {
-    environment: &'c ProcessEnv,
+    files: PlannedFiles<'c>,
     program: &'c ResolvedStdio,
 }
 
@@ -180,10 +242,10 @@ impl Environment for ChildEnvironment<'_> {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.environment.read(path)
+        self.files.read(path)
     }
 
     fn is_regular_file(&self, path: &Path) -> bool {
-        self.environment.is_regular_file(path)
+        self.files.is_regular_file(path)
     }
 }

@@ -180,12 +180,7 @@ impl FoundServer {
         // It is about the spelling of a reference that has been translated.
         notes.retain(|note| !has_translated || !note.contains("passed on as it stands"));
         notes.extend(use_secrets_for_inputs(&mut entry));
-        for key in literals::elsewhere(server) {
-            notes.push(format!(
-                "`{key}` has a credential in plain text; store it with `trunkline secret set NAME`, and write \
-                 `${{secret:NAME}}` instead"
-            ));
-        }
+        notes.extend(literals::notes_elsewhere(server));
         if file.level == ConfigLevel::User && entry.to_string().contains("${workspaceFolder}") {
             notes.push(
                 "`${workspaceFolder}` is the directory of the file that it is written in"

@@ -1,7 +1,7 @@
 //! Credentials in entries: which ones are written in plain text, and entries with all of them masked.
 
 use serde_json::{Map, Value};
-use trunkline::config::{MASK, Server, is_credential};
+use trunkline::config::{MASK, Server, escape_control, is_credential};
 
 /// A credential that is written in a file, instead of a reference to it.
 #[derive(Clone, Debug)]
@@ -28,6 +28,9 @@ impl LiteralCredential {
         group.get_mut(&self.key)
     }
 }
+
+/// The advice on a credential that is not moved.
+const ADVICE: &str = "store it with `trunkline secret set NAME`, and write `${secret:NAME}` or `${VARIABLE}` instead";
 
 /// Keys whose values are shown as [`Server::to_json`] masks them.
 const MASKED_KEYS: &[&str] =
@@ -67,8 +70,23 @@ fn literals_in(
     found
 }
 
-/// The keys of an entry that have a credential in plain text which cannot be moved, such as one in arguments.
-pub(super) fn elsewhere(server: &Server) -> Vec<&'static str> {
+/// Notes on all credentials of a server that are written in plain text.
+pub(crate) fn credential_notes(server: &Server) -> Vec<String> {
+    let named = of_server(&server.to_entry()).into_iter().map(|it| {
+        let name = escape_control(&it.name());
+        format!("{name} is a credential in plain text; {ADVICE}")
+    });
+    named.chain(notes_elsewhere(server)).collect()
+}
+
+/// Notes on credentials in plain text that cannot be moved, such as one in arguments.
+pub(super) fn notes_elsewhere(server: &Server) -> Vec<String> {
+    let note = |key| format!("`{key}` has a credential in plain text; {ADVICE}");
+    elsewhere(server).into_iter().map(note).collect()
+}
+
+/// The keys of an entry that have a credential in plain text which cannot be moved.
+fn elsewhere(server: &Server) -> Vec<&'static str> {
     let (masked, entry) = (server.to_json(), server.to_entry());
     let text = |from: &Value, key: &str| from.get(key).map(ToString::to_string).unwrap_or_default();
     // The default of a reference is masked always.

@@ -65,6 +65,11 @@ impl TargetFile {
         self.file.exists()
     }
 
+    /// The text with all changes.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The same file with another text.
     pub(crate) fn with_text(self, text: &str) -> Self {
         Self { text: text.to_owned(), ..self }

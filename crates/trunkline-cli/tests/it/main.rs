@@ -38,6 +38,8 @@ mod import_command;
 #[cfg(target_os = "linux")]
 mod import_fields;
 #[cfg(target_os = "linux")]
+mod add_command;
+#[cfg(target_os = "linux")]
 mod log;
 mod secrets;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,86 @@
+//! `trunkline add` and `remove`: entries that `check` reports, and files that are meant.
+
+use std::fs;
+
+use crate::import_command::{own_file, own_servers, write};
+use crate::support::program::Folder;
+
+/// Seen: entries were written that `check` refuses.
+#[test]
+fn an_entry_that_starts_this_program_again_is_not_added() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    for program in ["trunkline", program] {
+        let run = folder.run(&["add", "own", "--", program, "serve", "--stdio"]);
+        assert!(run.code == 1 && run.messages.contains("error[starts-itself]"), "{run}");
+        assert!(run.messages.contains("the server is not added"), "{run}");
+        assert!(!own_file(&folder).exists(), "{run}");
+    }
+    // The same for a file that exists, and for one of the project.
+    assert_eq!(folder.run(&["add", "time", "--", "uvx", "mcp-server-time"]).code, 0);
+    let before = fs::read_to_string(own_file(&folder)).unwrap();
+    let run = folder.run(&["add", "own", "--", program, "serve", "--stdio"]);
+    assert!(run.code == 1 && run.messages.contains("error[starts-itself]"), "{run}");
+    assert_eq!(fs::read_to_string(own_file(&folder)).unwrap(), before);
+    let run = folder.run(&["add", "own", "--project", "--", program, "serve", "--stdio"]);
+    assert!(run.code == 1 && !folder.project().join("trunkline.json").exists(), "{run}");
+    // Trunkline with another configuration is a server as any other.
+    write(&folder.project().join("other.json"), r#"{ "mcpServers": {} }"#);
+    let other = ["add", "own", "--", program, "serve", "--stdio", "--config", "other.json"];
+    let run = folder.run(&other);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+/// Seen: a whole command line as the name of a program, and no word about it.
+#[test]
+fn warnings_on_a_new_entry_are_printed() {
+    let folder = Folder::new();
+    let run = folder.run(&["add", "line", "--", "npx -y foo"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.messages.contains("warning[command-line]"), "{run}");
+    assert!(
+        run.messages.contains(r#"write it as `"command": "npx", "args": ["-y","foo"]`"#),
+        "{run}"
+    );
+    // Problems of other servers in the file are not those of the new one.
+    let run =
+        folder.run(&["add", "own", "--", env!("CARGO_BIN_EXE_trunkline"), "demo-server", "words"]);
+    assert!(run.code == 0 && !run.messages.contains("warning"), "{run}");
+    let run = folder.run(&["add", "quiet", "-q", "--", "npx -y foo"]);
+    assert!(run.code == 0 && run.messages.is_empty(), "{run}");
+}
+
+/// Seen: a credential on the command line was written into the file without a note.
+#[test]
+fn a_credential_in_plain_text_is_noted() {
+    const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let folder = Folder::new();
+    let header = format!("Authorization: Bearer {TOKEN}");
+    let url = format!("https://example.com/mcp?api_key={TOKEN}");
+    let variable = format!("TOKEN={TOKEN}");
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    let plain =
+        ["add", "plain", "https://example.com/mcp", "--header", "Authorization: Bearer ${TOKEN}"];
+    let cases: [(&[&str], &str); 3] = [
+        (
+            &["add", "h", "https://example.com/mcp", "--header", &header],
+            "note: h: Authorization is",
+        ),
+        (&["add", "u", &url], "note: u: `url` has"),
+        (
+            &["add", "e", "--env", &variable, "--", program, "demo-server", "words"],
+            "note: e: TOKEN is",
+        ),
+    ];
+    for (arguments, note) in cases {
+        let run = folder.run(arguments);
+        assert!(run.code == 0 && !run.to_string().contains(TOKEN), "{run}");
+        let note = format!("{note} a credential in plain text");
+        assert!(run.messages.contains(&note), "{note}: {run}");
+        assert!(run.messages.contains("`trunkline secret set NAME`"), "{run}");
+        assert!(run.messages.contains("`${secret:NAME}` or `${VARIABLE}`"), "{run}");
+    }
+    let run = folder.run(&plain);
+    assert!(run.code == 0 && !run.messages.contains("credential"), "{run}");
+    assert_eq!(own_servers(&folder)["e"]["env"]["TOKEN"], TOKEN);
+}
