@@ -144,6 +144,18 @@ pub fn remove(
     Ok(Some(format!("{mark}{edited}")))
 }
 
+/// Removes the object of the servers from a JSON text, if it is empty, has no comments, and other values are beside it. A
+/// file for servers alone keeps it, because its host may require it. Returns the text without change otherwise.
+pub fn remove_empty(text: &str, key_path: &KeyPath) -> Result<String, EditError> {
+    let (mark, body) = split_mark(text);
+    let keys: Vec<&str> = key_path.keys().collect();
+    let before = parse(body, FileFormat::Json)?;
+    let Some(edited) = json_edit::remove_empty(body, &keys)? else { return Ok(text.to_owned()) };
+    let is_safe = parse(&edited, FileFormat::Json)
+        .is_ok_and(|after| after == expected::without_value(before, &keys));
+    Ok(if is_safe { format!("{mark}{edited}") } else { text.to_owned() })
+}
+
 /// Whether a text has an entry of this name.
 pub fn contains(
     text: &str,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use trunkline::config::{self, closest_match, escape_control};
 use trunkline::name::ServerName;
 
-use crate::arguments::{AddArguments, Format, RemoveArguments, TargetArguments};
+use crate::arguments::{AddArguments, Format, RemoveArguments, TargetArguments, quoted};
 use crate::config::inspection::PlannedFile;
 use crate::environment::ProcessEnv;
 use crate::host_files::{FileChange, TargetChoice, TargetFile, credential_notes};
@@ -93,15 +93,37 @@ pub(crate) fn remove(
     if !target.remove(&arguments.name)? {
         let path = escape_control(&target.path().to_string_lossy());
         let names = target.loaded.config.servers().map(|server| server.name.as_str());
-        let message = match closest_match(&arguments.name, names) {
+        let of_user = user_file_with(arguments, settings, environment);
+        let near = closest_match(&arguments.name, names).filter(|_| of_user.is_none());
+        let message = match near {
             Some(near) => format!("{path} has no server `{shown}`; did you mean `{near}`?"),
             None => format!("{path} has no server `{shown}`"),
         };
-        let hint = "`trunkline config` shows where each server is written";
+        let hint = match of_user {
+            Some(file) => {
+                let word = escape_control(&quoted(&arguments.name));
+                format!("`trunkline remove {word} --user` removes the one in {file}")
+            }
+            None => "`trunkline config` shows where each server is written".to_owned(),
+        };
         return Err(Failure::new(FailureKind::Unknown, message).with_hint(hint).into());
     }
     let done = format!("server `{shown}` removed from");
     finish(&target.change(), arguments.dry_run, &done, (settings, environment), terminal)
+}
+
+/// The file of the user, if it has the server and is not the file that was meant.
+fn user_file_with(
+    arguments: &RemoveArguments,
+    settings: &Settings,
+    environment: &ProcessEnv,
+) -> Option<String> {
+    if arguments.target.user || settings.config.is_some() {
+        return None;
+    }
+    let mut file = TargetFile::read(TargetChoice::User, settings, environment).ok()?;
+    let path = escape_control(&file.path().to_string_lossy());
+    file.remove(&arguments.name).ok()?.then_some(path)
 }
 
 pub(crate) fn init(

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trunkline::config::{self, SearchPath, escape_control};
 use trunkline::name::ServerName;
-use trunkline_hosts::edit;
+use trunkline_hosts::edit::{self, FileFormat};
 use trunkline_hosts::entry::GatewayCommand;
 use trunkline_hosts::file::ConfigFile;
 use trunkline_hosts::hosts::{AiHost, HostFile};
@@ -138,7 +138,15 @@ fn edited(
             let entry = gateway(arguments, environment)?.entry(file.host, &key_path);
             Ok(Some(edit::insert(text, file.format, &key_path, name, &entry)?))
         }
-        InstallAction::Uninstall => Ok(edit::remove(text, file.format, &key_path, name)?),
+        InstallAction::Uninstall => {
+            let removed = edit::remove(text, file.format, &key_path, name)?;
+            match file.format {
+                FileFormat::Json => {
+                    Ok(removed.map(|it| edit::remove_empty(&it, &key_path)).transpose()?)
+                }
+                FileFormat::Toml | FileFormat::Yaml => Ok(removed),
+            }
+        }
     }
 }
 

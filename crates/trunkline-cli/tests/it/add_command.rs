@@ -1,8 +1,8 @@
-//! `trunkline add` and `remove`: entries that `check` reports, and files that are meant.
+//! `trunkline add`, `remove` and `uninstall`: entries that `check` reports, and what stays in a file.
 
 use std::fs;
 
-use crate::import_command::{own_file, own_servers, write};
+use crate::import_command::{home, own_file, own_servers, write};
 use crate::support::program::Folder;
 
 /// Seen: entries were written that `check` refuses.
@@ -83,4 +83,30 @@ fn a_credential_in_plain_text_is_noted() {
     let run = folder.run(&plain);
     assert!(run.code == 0 && !run.messages.contains("credential"), "{run}");
     assert_eq!(own_servers(&folder)["e"]["env"]["TOKEN"], TOKEN);
+}
+
+/// Seen: the advice was a command that does not show the server.
+#[test]
+fn remove_names_the_option_for_a_server_in_the_file_of_the_user() {
+    let folder = Folder::new();
+    assert_eq!(folder.run(&["add", "gh", "--user", "--", "gh-mcp"]).code, 0);
+    assert_eq!(folder.run(&["init"]).code, 0);
+    let run = folder.run(&["remove", "gh"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.messages.contains("`trunkline remove gh --user` removes the one in "), "{run}");
+    assert_eq!(folder.run(&["remove", "gh", "--user"]).code, 0);
+}
+
+/// Seen: `uninstall` left an object that was not there before `install`.
+#[test]
+fn uninstall_leaves_no_empty_object_among_other_settings() {
+    let folder = Folder::new();
+    let path = home(&folder).join(".config/zed/settings.json");
+    let before = "{\n  \"theme\": \"x\"\n}\n";
+    write(&path, before);
+    assert_eq!(folder.run(&["install", "zed"]).code, 0);
+    assert!(fs::read_to_string(&path).unwrap().contains("context_servers"));
+    let run = folder.run(&["uninstall", "zed"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
 }

@@ -87,3 +87,14 @@ pub(crate) fn without_empty_parents(mut root: Value, path: &KeyPath) -> Value {
     }
     root
 }
+
+/// The value without the member at a path of keys.
+pub(crate) fn without_value(mut root: Value, keys: &[&str]) -> Value {
+    if let Some((last, parents)) = keys.split_last()
+        && let Some(Value::Object(parent)) =
+            parents.iter().try_fold(&mut root, |value, key| value.get_mut(*key))
+    {
+        parent.remove(*last);
+    }
+    root
+}

@@ -51,6 +51,23 @@ pub(crate) fn insert(text: &str, path: &[&str], value: &Value) -> Result<String,
 
 /// Removes the member at a path of keys. `None` if there is none.
 pub(crate) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, EditError> {
+    remove_if(text, path, |_, _| true)
+}
+
+/// Removes the member at a path of keys if it is an empty object without comments, and not the only member.
+pub(crate) fn remove_empty(text: &str, path: &[&str]) -> Result<Option<String>, EditError> {
+    remove_if(text, path, |place, member| {
+        let span = member.value.span.clone();
+        let inside = text::slice(text, span).strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        place.members.len() > 1 && inside.is_some_and(|it| it.trim().is_empty())
+    })
+}
+
+fn remove_if(
+    text: &str,
+    path: &[&str],
+    is_meant: impl Fn(&ObjectPlace<'_>, &JsonMember) -> bool,
+) -> Result<Option<String>, EditError> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut node = &root;
     for (depth, key) in path.iter().enumerate() {
@@ -58,11 +75,12 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, EditEr
         let Some(index) = members.iter().position(|member| member.key == *key) else {
             return Ok(None);
         };
+        let Some(member) = members.get(index) else { return Ok(None) };
         if depth + 1 == path.len() {
             let place = ObjectPlace { text, node, members };
-            return Ok(Some(text::apply(text, place.remove(index))));
+            let is_meant = is_meant(&place, member);
+            return Ok(is_meant.then(|| text::apply(text, place.remove(index))));
         }
-        let Some(member) = members.get(index) else { return Ok(None) };
         node = &member.value;
     }
     Ok(None)

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::{EditErrorKind, FileFormat, KeyPath, contains, insert, json_tree, remove};
+use super::super::{
+    EditErrorKind, FileFormat, KeyPath, contains, insert, json_tree, remove, remove_empty,
+};
 use super::{Subject, entry};
 
 fn json() -> Subject {
@@ -200,4 +202,27 @@ fn long_arrays_are_written_on_several_lines() {
     let long = json!({ "command": "x", "args": vec!["an argument that is long"; 5] });
     let edited = insert("", FileFormat::Json, &json().path, "a", &long).unwrap();
     assert_eq!(edited.matches("\n        \"an argument").count(), 5, "{edited}");
+}
+
+#[test]
+fn an_empty_object_is_removed_beside_other_values() {
+    let path = KeyPath::map(["mcpServers"]);
+    for (text, expected) in [
+        ("{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n", "{\n  \"a\": 1\n}\n"),
+        ("{ \"mcpServers\": { }, \"a\": 1 }", "{ \"a\": 1 }"),
+        ("\u{feff}{ \"a\": 1, \"mcpServers\": {} }", "\u{feff}{ \"a\": 1 }"),
+    ] {
+        assert_eq!(remove_empty(text, &path).unwrap(), expected);
+    }
+    for text in [
+        "{ \"mcpServers\": {} }",
+        "{ \"a\": 1, \"mcpServers\": { /* mine */ } }",
+        "{ \"a\": 1, \"mcpServers\": { \"b\": {} } }",
+        "{ \"a\": 1, \"mcpServers\": [] }",
+        "{ \"a\": 1 }",
+        "",
+    ] {
+        assert_eq!(remove_empty(text, &path).unwrap(), text);
+    }
+    assert!(remove_empty("{", &path).is_err());
 }
