@@ -3,6 +3,9 @@
 use serde_json::Value;
 use trunkline_hosts::edit::{self, FileFormat};
 
+/// The reason why rules for approval are left out.
+const APPROVAL: &str = "approval of tools is up to each host";
+
 /// Notes on the rules of a JSON file that limit tools or servers in a host, and have no effect on imported servers.
 pub(super) fn notes(host: &str, text: &str) -> Vec<String> {
     let at = |key: &str| edit::value_at(text, FileFormat::Json, &[key]).ok().flatten();
@@ -12,7 +15,9 @@ pub(super) fn notes(host: &str, text: &str) -> Vec<String> {
         "opencode" => {
             let reason = "the tools that it denies are not hidden here; use `denyTools` of a server, or `agents`";
             for key in ["permission", "tools"] {
-                notes.extend(at(key).filter(limits_tools).map(|_| note(key, reason)));
+                let reason = |rule: &Value| if denies_tools(rule) { reason } else { APPROVAL };
+                let rule = at(key).filter(limits_tools);
+                notes.extend(rule.map(|rule| note(key, reason(&rule))));
             }
             let reason = "its agents are not imported; use `agents` for the tools of each";
             for key in ["agent", "mode"] {
@@ -27,21 +32,29 @@ pub(super) fn notes(host: &str, text: &str) -> Vec<String> {
             let reason = "the tools that it leaves out are not hidden here; use `allowTools` of a server, or `agents`";
             let is_limit = |value: &Value| !is_everything(value);
             notes.extend(at("tools").filter(is_limit).map(|_| note("tools", reason)));
-            let reason = "approval of tools is up to each host";
-            notes.extend(at("allowedTools").map(|_| note("allowedTools", reason)));
+            notes.extend(at("allowedTools").map(|_| note("allowedTools", APPROVAL)));
         }
         _ => {}
     }
     notes
 }
 
-/// Whether a rule of opencode denies a tool, or asks before it runs.
+/// Whether a rule of opencode denies a tool, or asks before it runs. It may be for all tools, for each, or for patterns of
+/// arguments.
 fn limits_tools(rule: &Value) -> bool {
     match rule {
         Value::Object(members) => members.values().any(limits_tools),
-        Value::Array(items) => items.iter().any(limits_tools),
+        _ => *rule == "ask" || denies_tools(rule),
+    }
+}
+
+/// Whether a rule of opencode denies a tool.
+fn denies_tools(rule: &Value) -> bool {
+    match rule {
+        Value::Object(members) => members.values().any(denies_tools),
         Value::Bool(is_allowed) => !is_allowed,
-        Value::String(word) => word != "allow",
+        // A word that is not known may deny.
+        Value::String(word) => !matches!(word.as_str(), "allow" | "ask"),
         _ => false,
     }
 }
@@ -56,4 +69,21 @@ fn limits_tools_of_agents(agents: &Value) -> bool {
 /// Whether a list of Amazon Q has all tools.
 fn is_everything(tools: &Value) -> bool {
     tools.as_array().is_some_and(|items| items.iter().any(|item| item == "*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_named_by_what_they_do() {
+        let found = |host, text: &str| notes(host, text).join("\n");
+        let denied = found("opencode", r#"{ "permission": { "bash": { "rm *": "deny" } } }"#);
+        assert!(denied.contains("`permission`") && denied.contains("not hidden"), "{denied}");
+        let asked = found("opencode", r#"{ "permission": { "edit": "ask" } }"#);
+        assert!(asked.contains(APPROVAL), "{asked}");
+        assert_eq!(found("amazon-q", r#"{ "tools": ["*"] }"#), "");
+        assert_eq!(found("cursor", r#"{ "tools": { "x": false }, "sandbox": {} }"#), "");
+        assert_eq!(found("opencode", "{ broken"), "");
+    }
 }
