@@ -117,9 +117,7 @@ fn reference(runtime: &Runtime, effort: Effort, report: &mut Comparison) {
     let words = ["node".to_owned(), script.to_string_lossy().into_owned(), "stdio".to_owned()];
     let servers = |_: &Contender| vec![Upstream::Command(words.to_vec())];
     let ready = ReadyList { tool: "echo", ..ECHO };
-    let contenders: Vec<_> =
-        CONTENDERS.iter().filter(|it| it.program != Program::Forwarder).copied().collect();
-    let mut instances = start_all(runtime, &contenders, Front::Http, servers, ready);
+    let mut instances = start_all(runtime, &without_forwarder(), Front::Http, servers, ready);
     let title = "HTTP → server-everything over stdio, 16 in flight".to_owned();
     let shape = echoed_message();
     report.push(section(runtime, CallEffort::of(effort), title, &shape, &mut instances));
@@ -134,11 +132,16 @@ fn remote_reference(runtime: &Runtime, effort: Effort, report: &mut Comparison) 
     };
     let servers = |_: &Contender| vec![Upstream::Port(port)];
     let ready = ReadyList { tool: "echo", ..ECHO };
-    let mut instances = start_all(runtime, CONTENDERS, Front::Http, servers, ready);
+    let mut instances = start_all(runtime, &without_forwarder(), Front::Http, servers, ready);
     let shape = echoed_message();
     report.push(section(runtime, CallEffort::of(effort), title, &shape, &mut instances));
     drop(instances);
     drop(server);
+}
+
+/// The bare forwarder knows only the benchmark's own server.
+fn without_forwarder() -> Vec<Contender> {
+    CONTENDERS.iter().filter(|it| it.program != Program::Forwarder).copied().collect()
 }
 
 fn echoed_message() -> CallShape {
