@@ -49,7 +49,8 @@ struct RootsOfServer {
 struct NamedPaths {
     /// Words that could be directories.
     words: Vec<PathBuf>,
-    /// Words that are paths: of scripts, or of directories that the server finds in its own way.
+    /// Words that are written like paths. One that is no file may be a directory, also if it is not found here: some
+    /// servers read `~` and lists themselves.
     paths: Vec<PathBuf>,
 }
 

@@ -106,7 +106,7 @@ fn check_roots(settings: &Settings, environment: &ProcessEnv) -> Result<()> {
     };
     let message = format!("there is no directory {}", escape_control(&root.to_string_lossy()));
     let failure = Failure::new(FailureKind::Usage, message);
-    Err(failure.with_hint("`--root` names one that servers may use").into())
+    Err(failure.with_hint("give `--root` a directory that servers may use").into())
 }
 
 /// The arguments that words say. Required ones that are missing are asked for.

@@ -143,10 +143,11 @@ impl<'a> TypedName<'a> {
             match (found.as_slice(), failures.len()) {
                 ([], _) => report_failures(&failures, terminal),
                 ([one], 1..) => terminal.warn(&format!(
-                    "`{}` is used; {} that cannot be started may have a {} of this name as well",
-                    escape_control(one),
+                    "`{one}` is used; {} cannot be asked, and may have a {} of this name too\n  \
+                     write `{one}` to ask no other server",
                     plural(failures.len(), "server"),
-                    self.kind.as_str()
+                    self.kind.as_str(),
+                    one = escape_control(one),
                 )),
                 _ => {}
             }

@@ -282,6 +282,13 @@ fn a_name_without_prefix_is_compared_with_servers_that_were_never_asked() {
     let run = folder.run(&["call", "shout", "a"]);
     assert_eq!(run.code, 4, "{run}");
     assert!(run.messages.contains("several servers have a tool `shout`"), "{run}");
+    let dead = json!({ "command": "/bin/sh", "args": ["-c", "exit 3"] });
+    let config = json!({ "mcpServers": { "one": words("one"), "dead": dead } });
+    let folder = Folder::new().file("trunkline.json", config.to_string());
+    let run = folder.run(&["call", "shout", "a"]);
+    assert_eq!((run.code, run.output.as_str()), (0, "A\n"), "{run}");
+    assert!(run.messages.contains("1 server cannot be asked"), "{run}");
+    assert!(run.messages.contains("write `one_shout` to ask no other server"), "{run}");
 }
 
 #[test]
