@@ -68,7 +68,11 @@ impl TimeLimit {
     fn too_slow(&self, asked: &[ServerName], kinds: &[ItemKind], hosted: &CommandHost) -> Failure {
         let connections = asked.iter().filter_map(|it| hosted.host.servers().get(it.as_str()));
         let is_late = |it: &Connection| kinds.iter().any(|kind| !it.is_fresh(*kind));
-        let late: Vec<_> = connections.filter(|it| is_late(it)).collect();
+        let mut late: Vec<_> = connections.clone().filter(|it| is_late(it)).collect();
+        if late.is_empty() {
+            // The lists have come just now, too late to be used.
+            late = connections.collect();
+        }
         let names: Vec<_> = late
             .iter()
             .take(MAX_NAMED)

@@ -227,3 +227,26 @@ fn interrupt_during_a_call_stops_the_server() {
     wait_until("it ends", LIMIT, || child.try_wait().unwrap().is_some());
     assert!(is_there("told.txt"));
 }
+
+/// Seen: a limit that ended between two steps named no server, or said that the connection was closed.
+#[test]
+fn a_limit_that_ends_at_any_step_says_so() {
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    // The long secret makes the step after the list take longer.
+    let secret = "0123456789abcdef ".repeat(300);
+    let server = json!({
+        "command": program, "args": ["demo-server", "words"], "env": { "TOKEN": secret },
+    });
+    let config = json!({ "mcpServers": { "words": server } }).to_string();
+    let folder = Folder::new().file("mcp.json", config);
+    for milliseconds in (1..80).step_by(3) {
+        let limit = format!("{milliseconds}ms");
+        let arguments = ["call", "words_shout", "a", "--config", "mcp.json", "--timeout", &limit];
+        let called = folder.run(&arguments);
+        if called.code != 0 {
+            assert_eq!(called.code, 8, "{called}");
+            assert!(called.messages.contains("server `words`"), "{called}");
+            assert!(called.messages.contains(&format!("within {limit}")), "{called}");
+        }
+    }
+}

@@ -16,7 +16,9 @@ use super::actor::Command;
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::handshake::requires_modern;
 use super::request_error::RequestError;
-use super::session::{QUESTIONS, RequestOutcome, SessionRequest, closed_error, wait_until};
+use super::session::{
+    QUESTIONS, RequestOutcome, SessionRequest, closed_error, late_error, wait_until,
+};
 use super::state::error_context::with_stderr_lines;
 use super::state::status::State;
 use crate::channel::{Receiver, bounded_bytes};
@@ -355,7 +357,7 @@ impl PendingCall<'_> {
                 self.is_answered = true;
                 answer.unwrap_or_else(|_| Err(closed_error().into()))
             }
-            None => Err(Error::new(ErrorKind::TimedOut, "it did not answer in time").into()),
+            None => Err(late_error().into()),
         }
     }
 }

@@ -413,7 +413,7 @@ impl Session {
             let error = match self.pending.has_open_input(id) {
                 true => Error::new(ErrorKind::TimedOut, "its question was not answered in time")
                     .with_hint("`timeouts.question` is the bound"),
-                false => Error::new(ErrorKind::TimedOut, "it did not answer in time"),
+                false => late_error(),
             };
             self.last_answer = now;
             let end = self.cancel(id, &reason("the time for an answer is over"));
@@ -483,6 +483,11 @@ fn consequence(error: &Error) -> Option<SessionEvent> {
 /// The error while the host stops the server.
 pub(super) fn shutting_down() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the server is being stopped")
+}
+
+/// The error for a request without a response at its deadline.
+pub(super) fn late_error() -> Error {
+    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }
 
 pub(super) fn closed_error() -> Error {

@@ -4,6 +4,8 @@
 //! `\"`), as in C and Python (`\x41`) or percent-encoded; and in Base64 of either alphabet, also
 //! inside longer Base64. Other encodings (hexadecimal, compression, encryption) are not found.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
@@ -179,6 +181,10 @@ pub(super) enum TextEnd {
 fn find(secrets: &[Secret], text: &[u8], mut found: impl FnMut(usize, usize)) {
     for secret in secrets {
         let secret = secret.expose().as_bytes();
+        // Most strings of a list are short, and each search has to be prepared.
+        if secret.len() > text.len() {
+            continue;
+        }
         for start in memchr::memmem::find_iter(text, secret) {
             found(start, start + secret.len());
         }
@@ -243,53 +249,43 @@ impl EscapeStyle {
 }
 
 /// A text with its escapes decoded.
-struct UnescapedText {
-    bytes: Vec<u8>,
+struct UnescapedText<'a> {
+    bytes: Cow<'a, [u8]>,
     /// Position in the text of each byte and of the end; `None` if unchanged.
     places: Option<Vec<usize>>,
 }
 
-impl UnescapedText {
+impl<'a> UnescapedText<'a> {
     /// Decodes the escapes; `None` if there are none.
-    fn new(text: &str, escapes: EscapeStyle) -> Option<Self> {
+    fn new(text: &'a str, escapes: EscapeStyle) -> Option<Self> {
         let source = text.as_bytes();
         if escapes == EscapeStyle::Kept {
-            return Some(Self { bytes: source.to_vec(), places: None });
+            return Some(Self { bytes: source.into(), places: None });
         }
         if !source.iter().any(|byte| escapes.knows(*byte)) {
             return None;
         }
-        let mut view = Self { bytes: Vec::with_capacity(source.len()), places: None };
+        let mut bytes = Vec::with_capacity(source.len());
         let mut places = Vec::with_capacity(source.len() + 1);
         let mut rest = source;
         while let Some((first, after)) = rest.split_first() {
             let place = source.len() - rest.len();
             let escape = if escapes.knows(*first) { escape(*first, after) } else { None };
-            let before = view.bytes.len();
+            let before = bytes.len();
             rest = match escape {
                 Some((character, length)) => {
-                    view.push(character);
+                    character.push_to(&mut bytes);
                     after.get(length..).unwrap_or_default()
                 }
                 None => {
-                    view.bytes.push(*first);
+                    bytes.push(*first);
                     after
                 }
             };
-            places.extend(std::iter::repeat_n(place, view.bytes.len() - before));
+            places.extend(std::iter::repeat_n(place, bytes.len() - before));
         }
         places.push(source.len());
-        view.places = Some(places);
-        Some(view)
-    }
-
-    fn push(&mut self, unit: EscapedUnit) {
-        match unit {
-            EscapedUnit::Byte(byte) => self.bytes.push(byte),
-            EscapedUnit::Character(character) => {
-                self.bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-        }
+        Some(Self { bytes: bytes.into(), places: Some(places) })
     }
 
     fn range(&self, start: usize, stop: usize) -> (usize, usize) {
@@ -306,6 +302,17 @@ impl UnescapedText {
 enum EscapedUnit {
     Byte(u8),
     Character(char),
+}
+
+impl EscapedUnit {
+    fn push_to(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Byte(byte) => bytes.push(byte),
+            Self::Character(character) => {
+                bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
 }
 
 /// Decodes the escape that begins with `first`. Returns the number of bytes after that.

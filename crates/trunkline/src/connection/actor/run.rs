@@ -19,7 +19,7 @@ use crate::connection::handshake::ConnectedServer;
 use crate::connection::pagination::{ItemList, PageReader};
 use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{
-    RequestOutcome, Session, SessionEvent, SessionRequest, wait_until,
+    RequestOutcome, Session, SessionEvent, SessionRequest, late_error, wait_until,
 };
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
@@ -277,10 +277,10 @@ impl ServerActor {
             Command::Request(ref asked) if !session.admits(asked) => refuse(command, &too_many()),
             Command::Request(_) if session.is_full() => refuse(command, &queue_full()),
             // The caller is gone, or the deadline passed before it was sent.
-            Command::Request(asked)
+            Command::Request(ref asked)
                 if asked.reply.is_closed() || asked.deadline <= Instant::now() =>
             {
-                drop(asked);
+                refuse(command, &late_error());
             }
             // The tool list has changed since the caller read it.
             Command::Request(SessionRequest { within: Some(edition), .. })
