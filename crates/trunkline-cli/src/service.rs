@@ -12,6 +12,8 @@ pub(crate) mod projects;
 mod process_session;
 mod process_relay;
 mod process_pool;
+mod socket_client;
+pub(crate) mod gateway_socket;
 pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod unit_files;

@@ -1,7 +1,9 @@
-//! The socket of the background service: where it is, the first lines on it, and processes that it keeps for commands.
+//! The sockets of the background service and of gateways: where they are, the first lines on them, and processes that
+//! are kept for commands.
 
 pub(crate) mod runtime_dir;
+pub(crate) mod endpoint;
 pub(crate) mod hello;
 pub(crate) mod dial;
 pub(crate) mod process_frames;
-pub(crate) mod service_processes;
+pub(crate) mod kept_processes;

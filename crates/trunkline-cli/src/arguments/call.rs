@@ -37,7 +37,7 @@ pub(crate) struct CallerArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) off: Vec<String>,
 
-    /// Starts servers even if the background service has kept a process of them
+    /// Starts servers even if the background service or a gateway has kept a process of them
     #[arg(long)]
     pub(crate) no_service: bool,
 

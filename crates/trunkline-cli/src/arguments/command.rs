@@ -283,7 +283,7 @@ pub(crate) enum Command {
   trunkline down")]
     Down,
 
-    /// Lists the clients and servers of the background service
+    /// Lists the clients and servers of the background service, and gateways
     ///
     /// Starts nothing. Also prints why a changed configuration is not in use.
     #[cfg(unix)]

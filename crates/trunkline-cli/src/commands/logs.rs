@@ -119,16 +119,19 @@ fn server_stderr(
     count: usize,
     environment: &ProcessEnv,
 ) -> Result<Vec<StderrSource>> {
-    let wants = Wants::Stderr { server: server.to_owned(), by_project: true };
-    let response = ask_for_server(server, wants, environment)?.response;
-    let mut sources = match serde_json::from_value(response.clone()) {
-        Ok(sources) => sources,
-        // An older service has the lines of all projects in one list.
-        Err(_) => {
-            let lines = serde_json::from_value(response).context(OTHER_RESPONSE)?;
-            vec![StderrSource { directories: Vec::new(), lines }]
+    let wants = || Wants::Stderr { server: server.to_owned(), by_project: true };
+    let mut sources = Vec::new();
+    for response in ask_for_server(server, wants, environment)? {
+        match serde_json::from_value::<Vec<StderrSource>>(response.clone()) {
+            Ok(of_projects) => sources.extend(of_projects),
+            // An older service has the lines of all projects in one list.
+            Err(_) => {
+                let lines = serde_json::from_value(response).context(OTHER_RESPONSE)?;
+                sources.push(StderrSource { directories: Vec::new(), lines });
+            }
         }
-    };
+    }
+    let mut sources = StderrSource::join(sources);
     for StderrSource { lines, .. } in &mut sources {
         lines.drain(..lines.len().saturating_sub(count));
     }

@@ -1,4 +1,4 @@
-//! `trunkline ps`: the clients and servers of the background service. Starts nothing.
+//! `trunkline ps`: the clients and servers of the background service, and gateways. Starts nothing.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,8 @@ use crate::output::text_layout::TextLayout;
 use crate::service::lock;
 use crate::settings::Settings;
 use crate::socket::dial;
-use crate::socket::hello::{ServiceInfo, Wants};
+use crate::socket::endpoint::Endpoint;
+use crate::socket::hello::{ServiceInfo, Wants, Welcome};
 use crate::socket::runtime_dir::RuntimeDir;
 
 /// Lines of standard error of a server that failed; `trunkline logs SERVER` has more.
@@ -28,33 +29,64 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let folder = RuntimeDir::of(environment)?;
-    let running = runtime()?.block_on(dial::ask(&folder, Wants::Status))?;
+    let runtime = runtime()?;
+    let running = runtime.block_on(dial::ask(&folder, Wants::Status))?;
     if let (None, Some(service)) = (&running, lock::running(&folder)?) {
         bail!(
             "the service ({}) is ending, or its socket was removed; `trunkline down` ends it",
             service.process()
         );
     }
+    let gateways = runtime.block_on(dial::gateway_states(&folder));
     if settings.format != Format::Text {
-        let value = match running {
+        let mut value = match running {
             Some(welcome) => {
                 let mut status = welcome.response;
                 status["service"] = json!(welcome.service);
                 status
             }
-            None => json!({ "service": null, "projects": [] }),
+            None => json!({
+                "service": null, "projects": [], "commands": [], "ended": [], "clients": 0,
+                "connections": 0,
+            }),
         };
+        value["gateways"] = gateways.iter().map(gateway_value).collect();
         terminal.print(&report::document(&value, settings.format))?;
         return Ok(Outcome::Good);
     }
-    terminal.print(&match running {
+    let mut text = match running {
         Some(welcome) => as_text(&welcome.service, &welcome.response, terminal.layout()),
         None => {
             "No service is running; `trunkline up` or a host with `trunkline connect` starts it.\n"
                 .to_owned()
         }
-    })?;
+    };
+    for gateway in &gateways {
+        text += &gateway_text(gateway, terminal.layout());
+    }
+    terminal.print(&text)?;
     Ok(Outcome::Good)
+}
+
+fn gateway_value((endpoint, state): &(Endpoint, Result<Welcome>)) -> Value {
+    let mut value = match state {
+        Ok(welcome) => welcome.response.clone(),
+        Err(error) => {
+            json!({ "url": null, "commands": [], "ended": [], "error": error.to_string() })
+        }
+    };
+    value["pid"] = json!(endpoint.gateway_process());
+    value
+}
+
+fn gateway_text((endpoint, state): &(Endpoint, Result<Welcome>), layout: TextLayout) -> String {
+    let status = match state {
+        Ok(welcome) => &welcome.response,
+        Err(error) => return format!("\n{error}\n"),
+    };
+    let head = format!("\n{endpoint} serves {}.\n", shown(&status["url"]));
+    let processes = status["commands"].as_array().map_or(&[][..], Vec::as_slice);
+    head.replacen("the", "The", 1) + &commands_text(processes, layout)
 }
 
 fn as_text(service: &ServiceInfo, status: &Value, layout: TextLayout) -> String {

@@ -13,46 +13,63 @@ use crate::output::report;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 use crate::socket::dial;
-use crate::socket::hello::{Wants, Welcome};
+use crate::socket::endpoint::Endpoint;
+use crate::socket::hello::Wants;
 use crate::socket::runtime_dir::RuntimeDir;
 
-/// Asks the service for something that concerns one of its servers. A server that none of its clients has is an
-/// unknown one.
+/// Asks the service and gateways for something that concerns one of their servers. A server that none of them has is
+/// an unknown one.
 pub(crate) fn ask_for_server(
     server: &str,
-    wants: Wants,
+    wants: impl Fn() -> Wants,
     environment: &ProcessEnv,
-) -> Result<Welcome> {
+) -> Result<Vec<Value>> {
     let folder = RuntimeDir::of(environment)?;
-    let not_running = || {
-        let failure = Failure::new(FailureKind::Unavailable, "no service is running");
-        failure.with_hint("`trunkline up` starts it")
-    };
-    let runtime = runtime()?;
-    let status = runtime.block_on(dial::ask(&folder, Wants::Status))?.ok_or_else(not_running)?;
-    check_name(server, &status.response)?;
-    Ok(runtime.block_on(dial::ask(&folder, wants))?.ok_or_else(not_running)?)
+    runtime()?.block_on(async {
+        let service = dial::ask(&folder, Wants::Status).await?;
+        let service = service.map(|state| (Endpoint::service(&folder), state));
+        let gateways = dial::gateway_states(&folder).await.into_iter();
+        let gateways = gateways.filter_map(|(endpoint, state)| Some((endpoint, state.ok()?)));
+        let running: Vec<_> = service.into_iter().chain(gateways).collect();
+        if running.is_empty() {
+            let failure = Failure::new(FailureKind::Unavailable, "no service is running");
+            return Err(failure.with_hint("`trunkline up` starts it").into());
+        }
+        let mut responses = Vec::new();
+        for (endpoint, state) in &running {
+            if server_names(&state.response).contains(&server)
+                && let Some(welcome) = dial::ask_endpoint(endpoint, &folder, wants()).await?
+            {
+                responses.push(welcome.response);
+            }
+        }
+        if responses.is_empty() {
+            let names = running.iter().flat_map(|(_, state)| server_names(&state.response));
+            return Err(unknown_server(server, &names.collect::<Vec<_>>()).into());
+        }
+        Ok(responses)
+    })
 }
 
-/// The error if the state of a service has no server of this name.
-fn check_name(server: &str, status: &Value) -> Result<(), Failure> {
+/// The names of the servers in the state of the service or of a gateway.
+fn server_names(status: &Value) -> Vec<&str> {
     let projects = status["projects"].as_array().into_iter().flatten();
     let servers = projects.filter_map(|project| project["servers"].as_array()).flatten();
     let servers = servers.chain(status["commands"].as_array().into_iter().flatten());
     let ended = status["ended"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let names: Vec<&str> = servers.filter_map(|it| it["name"].as_str()).chain(ended).collect();
-    if names.contains(&server) {
-        return Ok(());
-    }
-    let message = format!("the service has no server `{}`", escape_control(server));
+    servers.filter_map(|it| it["name"].as_str()).chain(ended).collect()
+}
+
+fn unknown_server(server: &str, names: &[&str]) -> Failure {
+    let message = format!("no server `{}` runs in the background", escape_control(server));
     let unknown = |message| Failure::new(FailureKind::Unknown, message);
-    Err(match closest_match(server, names.iter().copied()) {
+    match closest_match(server, names.iter().copied()) {
         Some(near) => {
             let near = escape_control(near);
             unknown(format!("{message}; did you mean `{near}`?")).suggesting(vec![near])
         }
-        None => unknown(message).with_hint("`trunkline ps` lists its servers"),
-    })
+        None => unknown(message).with_hint("`trunkline ps` lists those that do"),
+    }
 }
 
 pub(crate) fn run(
@@ -73,12 +90,14 @@ fn restart_server(
     environment: &ProcessEnv,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
-    let wants = Wants::Restart { server: server.to_owned() };
-    let answer = ask_for_server(server, wants, environment)?.response;
+    let wants = || Wants::Restart { server: server.to_owned() };
+    let answers = ask_for_server(server, wants, environment)?;
     // An older service does not name them.
-    let directories = answer["directories"].as_array().into_iter().flatten();
-    let directories: Vec<_> = directories.filter_map(Value::as_str).collect();
-    let starts = answer["starts"].as_bool().unwrap_or(true);
+    let directories = answers.iter().filter_map(|it| it["directories"].as_array()).flatten();
+    let mut directories: Vec<_> = directories.filter_map(Value::as_str).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    let starts = answers.iter().any(|it| it["starts"].as_bool().unwrap_or(true));
     match settings.format {
         Format::Text => terminal.confirm(&restarted_text(server, starts, &directories))?,
         format => {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+#[cfg(unix)]
+use tracing::info;
 use trunkline::config::{ColorStyle, escape_control};
 use trunkline_control::Activity;
 use trunkline_gateway::{
@@ -32,6 +34,8 @@ use crate::output::exit::Outcome;
 use crate::output::report::{self, NOTHING_FOUND, plural};
 use crate::output::stdio::is_disconnect;
 use crate::output::terminal::Terminal;
+#[cfg(unix)]
+use crate::service::gateway_socket::GatewaySocket;
 use crate::settings::{Settings, Verbosity};
 
 pub(crate) fn run(
@@ -135,6 +139,18 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
+/// Keeps processes for commands of this user, while the gateway runs. Without a socket, commands start their own.
+#[cfg(unix)]
+fn serve_commands(hosted: &CommandHost, url: &str, environment: &ProcessEnv) {
+    match GatewaySocket::bind(&hosted.host, url, environment) {
+        Ok(socket) => hosted.spawn(socket.serve()),
+        Err(error) => info!(%error, "no processes are kept for commands"),
+    }
+}
+
+#[cfg(not(unix))]
+fn serve_commands(_: &CommandHost, _: &str, _: &ProcessEnv) {}
+
 /// Reports that connections cannot be accepted any more, or that they can again.
 fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
@@ -216,6 +232,7 @@ impl ServeCommand<'_> {
         let router = router(hosted.host.clone(), GatewayOptions { observer, ..options })
             .merge(trunkline_control::router(&control));
         hosted.keep_running_until_closed();
+        serve_commands(hosted, &url, self.environment);
         terminal.print(&match self.settings.format {
             Format::Text => format!("{url}\n"),
             Format::Json | Format::Raw => report::line(&self.addresses.as_json(&url)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use tokio::runtime::{self, Runtime};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{LoadedConfig, closest_match, escape_control};
@@ -54,6 +55,8 @@ pub(crate) struct CommandHost {
     until: Cell<Lifetime>,
     /// Processes that could not be stopped with their servers.
     remaining: RefCell<Vec<OrphanProcess>>,
+    /// Tasks that end by themselves when the servers are shut down.
+    tasks: RefCell<JoinSet<()>>,
 }
 
 /// When a command ends, and the meaning of a signal.
@@ -150,13 +153,14 @@ fn run_with(
             terminal.warn(&format!("{problem}\n  {advice}"));
         }
         let until = Cell::new(Lifetime::Done);
-        let hosted = CommandHost { host, loaded, roots, until, remaining: RefCell::default() };
+        let (remaining, tasks) = Default::default();
+        let hosted = CommandHost { host, loaded, roots, until, remaining, tasks };
         let mut signals = Signals::listen()?;
         let running = run_until_signal(&hosted, command(&hosted, terminal), &mut signals);
         let Some(result) = running.await else { return Err(anyhow!(INTERRUPTED_TWICE)) };
         terminal.clear_progress();
         let last = tokio::select! {
-            last = hosted.host.shutdown() => last,
+            last = hosted.shut_down() => last,
             () = signals.next() => return Err(anyhow!(INTERRUPTED_TWICE)),
         };
         let remaining = hosted.remaining.take();
@@ -214,6 +218,18 @@ impl CommandHost {
     /// Declares that the command runs until the servers stop, and then ends by itself.
     pub(crate) fn keep_running_until_closed(&self) {
         self.until.set(Lifetime::ServersEnd);
+    }
+
+    /// Runs a task that ends by itself when the servers are shut down. The program waits for it.
+    #[cfg(unix)]
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.borrow_mut().spawn(task);
+    }
+
+    async fn shut_down(&self) -> Vec<OrphanProcess> {
+        let mut tasks = self.tasks.take();
+        let tasks = async { while tasks.join_next().await.is_some() {} };
+        tokio::join!(self.host.shutdown(), tasks).0
     }
 
     /// The result of a command that a signal ends.

@@ -11,7 +11,7 @@ use crate::environment::ProcessEnv;
 use crate::roots::{RootsHandler, ServerRoots};
 use crate::settings::Settings;
 #[cfg(unix)]
-use crate::socket::service_processes::ServiceProcesses;
+use crate::socket::kept_processes::KeptProcesses;
 
 /// A builder of hosts in the environment of this process.
 pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
@@ -31,7 +31,7 @@ pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> 
     }
 }
 
-/// The same with the processes that a running service keeps, which need not be started.
+/// The same with the processes that a running service or gateway keeps, which need not be started.
 pub(crate) fn with_service(
     builder: HostBuilder,
     settings: &Settings,
@@ -40,7 +40,7 @@ pub(crate) fn with_service(
 ) -> HostBuilder {
     #[cfg(unix)]
     if settings.uses_service
-        && let Some(processes) = ServiceProcesses::new(roots, environment)
+        && let Some(processes) = KeptProcesses::new(roots, environment)
     {
         return builder.streams(Arc::new(processes));
     }

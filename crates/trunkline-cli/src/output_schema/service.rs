@@ -49,9 +49,17 @@ pub(super) fn ps() -> Vec<Value> {
         flag("inUse", "Whether a command uses it. Otherwise it waits for the next one."),
         ("seconds", count(), "How long it has been used, or has waited."),
     ]);
+    let gateway = object(&[
+        ("pid", count(), ""),
+        ("url", nullable(text()), "Null if it does not respond."),
+        ("commands", list(process.clone()), "Processes that it keeps for commands."),
+        ("ended", list(text()), "Servers of its ended processes for commands."),
+        ("error?", text(), "Why it does not respond."),
+    ]);
     vec![document(&[
         ("service", nullable(reference("service")), "Null if none is running."),
         ("projects", list(project), ""),
+        ("gateways", list(gateway), "Running `trunkline serve` over HTTP."),
         ("commands?", list(process), "Processes that are kept for commands."),
         (
             "ended?",

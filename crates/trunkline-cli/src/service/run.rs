@@ -7,30 +7,29 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep, timeout};
+use tokio::time::{Instant, interval, timeout};
 use tracing::{info, warn};
 use trunkline::config::CHAIN_VARIABLE;
 use trunkline::error::{Error, ErrorKind};
 use trunkline::host::Host;
 use trunkline::name::ConversationName;
-use trunkline_gateway::{InputLine, LineReader, Scope, StreamOptions, serve_stream};
+use trunkline_gateway::{Scope, StreamOptions, serve_stream};
 
 use super::lock::ServiceLock;
 use super::page::ServicePage;
 use super::process_pool::ProcessPool;
 use super::projects::Projects;
+use super::socket_client::{SocketClient, accept};
 use super::start;
 use crate::environment::ProcessEnv;
 use crate::host::signals::Signals;
 use crate::output::terminal::Terminal;
 use crate::socket::dial::line;
 use crate::socket::hello::{
-    ClientEnvironment, EndReason, Goodbye, Hello, ProcessRequest, SUPPORTED, ServiceInfo,
-    StderrSource, Wants, Welcome,
+    ClientEnvironment, EndReason, Goodbye, ServiceInfo, StderrSource, Wants, Welcome,
 };
 
 /// How long a service without clients waits for the next one.
@@ -45,27 +44,12 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// The interval of checking that clients find the service.
 const CHECK: Duration = Duration::from_secs(2);
 
-/// How long a client may take to say what it wants.
-const HELLO: Duration = Duration::from_secs(10);
-
-/// Limit on the first line of a client: its environment.
-const MAX_HELLO: usize = 8 * 1024 * 1024;
-
-/// Limit on a message of a command to a process.
-const MAX_COMMAND_LINE: usize = 64 * 1024 * 1024;
-
-/// Limit on clients that are connected.
-const MAX_CLIENTS: usize = 4096;
-
 /// The error for a server of this service that is its client, and hides that by its environment (CON-16).
 const LOOP: &str = "this client was started by a server of the service, without the variables that tell which \
                     one: it would be a server of itself";
 
 /// Ancestors of a process that are looked at.
 const MAX_ANCESTORS: usize = 64;
-
-/// Pause after a connection could not be accepted: files may be exhausted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// When a service without clients ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +88,7 @@ pub(crate) async fn serve(
     info!(pid, build, "service started");
     let mut clients = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &service, &mut clients) => {}
+        () = accept(&listener, &mut clients, |it| on_client(it, Arc::clone(&service))) => {}
         _ = service.ended() => {}
         () = service.idle(idle) => service.end(EndCause::Idle),
         () = unreachable(&lock) => {
@@ -218,77 +202,34 @@ impl Service {
     }
 }
 
-/// Accepts clients, forever.
-async fn accept(listener: &UnixListener, service: &Arc<Service>, clients: &mut JoinSet<()>) {
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if clients.len() < MAX_CLIENTS => {
-                    clients.spawn(on_client(stream, Arc::clone(service)));
-                }
-                Ok(_) => warn!("a client was refused: {MAX_CLIENTS} are connected"),
-                Err(error) => {
-                    warn!(%error, "a client cannot be accepted");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            Some(_) = clients.join_next() => {}
-        }
-    }
-}
-
-async fn on_client(stream: UnixStream, service: Arc<Service>) {
-    if !is_same_user(&stream) {
-        warn!("a client of another user was refused");
-        return;
-    }
-    let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
-    let (reader, mut writer) = stream.into_split();
-    let mut lines = LineReader::new(reader, MAX_HELLO);
-    let hello = tokio::select! {
-        hello = timeout(HELLO, lines.next()) => hello,
+async fn on_client(mut client: SocketClient, service: Arc<Service>) {
+    let wants = tokio::select! {
+        wants = client.wants() => wants,
         // The client tries again, with the next service.
         _ = service.ended() => return,
     };
-    let Ok(Ok(Some(InputLine::Message(hello)))) = hello else { return };
-    let result = match serde_json::from_slice::<Hello>(&hello) {
-        Ok(Hello { trunkline, wants, .. }) if SUPPORTED.contains(&trunkline) => {
-            respond((wants, peer), &service, lines, &mut writer).await
-        }
-        _ => write(&mut writer, &Welcome::refusal(other_version())).await,
+    let result = match wants {
+        Ok(Some(wants)) => respond(wants, &service, client).await,
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
     };
     if let Err(error) = result {
         info!(%error, "the connection of a client failed");
     }
 }
 
-fn other_version() -> String {
-    let info = ServiceInfo::of_process();
-    format!(
-        "the running service ({}, version {}) is older than this program; `trunkline restart` replaces it",
-        info.process(),
-        info.build
-    )
-}
-
-/// Whether a client is a process of the same user. The folder of the socket keeps others out as well.
-fn is_same_user(stream: &UnixStream) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
-}
-
-async fn respond(
-    (wants, peer): (Wants, Option<i32>),
-    service: &Service,
-    lines: LineReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
-) -> io::Result<()> {
+async fn respond(wants: Wants, service: &Service, mut client: SocketClient) -> io::Result<()> {
     let welcome = match wants {
-        Wants::Mcp(client) if !client.has_variable(CHAIN_VARIABLE) && is_own_descendant(peer) => {
+        Wants::Mcp(environment)
+            if !environment.has_variable(CHAIN_VARIABLE) && is_own_descendant(client.process) =>
+        {
             Welcome::refusal(LOOP.to_owned())
         }
-        Wants::Mcp(client) => return serve_client(&client, service, lines, writer).await,
-        Wants::Process(request) => return serve_process(&request, service, lines, writer).await,
+        Wants::Mcp(environment) => return serve_client(&environment, service, client).await,
+        Wants::Process(request) => {
+            let stopped = async { service.ended().await.process_error() };
+            return client.use_process(&request, &service.processes, stopped).await;
+        }
         Wants::Status => Welcome::with(status(service)),
         Wants::Restart { server } => {
             let kept = service.processes.restart(&server);
@@ -324,7 +265,7 @@ async fn respond(
             Welcome::with(Value::Bool(true))
         }
     };
-    write(writer, &welcome).await
+    client.write(&welcome).await
 }
 
 /// Whether a process was started by this one, or by a process that was.
@@ -365,72 +306,49 @@ fn status(service: &Service) -> Value {
 
 /// Serves an MCP session.
 async fn serve_client(
-    client: &ClientEnvironment,
+    environment: &ClientEnvironment,
     service: &Service,
-    lines: LineReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
+    mut client: SocketClient,
 ) -> io::Result<()> {
-    let project = match service.projects.open(client).await {
+    let project = match service.projects.open(environment).await {
         Ok(Some(project)) => project,
         // The service ends: the client tries again, with the next one.
         Ok(None) => return Ok(()),
-        Err(error) => return write(writer, &Welcome::refusal(format!("{error:#}"))).await,
+        Err(error) => return client.write(&Welcome::refusal(format!("{error:#}"))).await,
     };
-    let conversation = match client.conversation.as_deref().map(ConversationName::new).transpose() {
-        Ok(conversation) => conversation,
-        Err(error) => return write(writer, &Welcome::refusal(error.to_string())).await,
-    };
+    let conversation =
+        match environment.conversation.as_deref().map(ConversationName::new).transpose() {
+            Ok(conversation) => conversation,
+            Err(error) => return client.write(&Welcome::refusal(error.to_string())).await,
+        };
     let scope = Scope {
-        agent: client.agent.clone(),
-        bundles: client.bundles.clone(),
+        agent: environment.agent.clone(),
+        bundles: environment.bundles.clone(),
         access: None,
         conversation,
     };
     let Some(host) = project.host() else { return Ok(()) };
     if let Err(unknown) = scope.check(host) {
-        return write(writer, &Welcome::refusal(unknown.to_string())).await;
+        return client.write(&Welcome::refusal(unknown.to_string())).await;
     }
-    write(writer, &Welcome::with(json!({ "notice": project.notice() }))).await?;
+    client.write(&Welcome::with(json!({ "notice": project.notice() }))).await?;
     let options = StreamOptions { scope, observer: project.observer() };
-    serve_until_end((host.clone(), options), service, lines, writer).await
-}
-
-/// Gives the process of a stdio server to a command.
-async fn serve_process(
-    request: &ProcessRequest,
-    service: &Service,
-    lines: LineReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
-) -> io::Result<()> {
-    let lease = match service.processes.lease(request).await {
-        Ok(lease) => lease,
-        Err(error) => return write(writer, &Welcome::refusal(error.to_string())).await,
-    };
-    let welcome = Welcome::with(lease.description());
-    let written = write(writer, &welcome).await;
-    // The first reader has the limit of the first line.
-    let mut lines = LineReader::new(lines.into_reader(), MAX_COMMAND_LINE);
-    let stopped = async { service.ended().await.process_error() };
-    lease.relay(&mut lines, writer, stopped).await.and(written)
+    serve_until_end((host.clone(), options), service, client).await
 }
 
 /// Serves an MCP session until the client or the service ends.
 async fn serve_until_end(
     (host, options): (Host, StreamOptions),
     service: &Service,
-    lines: LineReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
+    client: SocketClient,
 ) -> io::Result<()> {
+    let SocketClient { lines, mut writer, .. } = client;
     let cause = tokio::select! {
-        served = serve_stream(host, options, lines.into_reader(), &mut *writer) => return served,
+        served = serve_stream(host, options, lines.into_reader(), &mut writer) => return served,
         cause = service.ended() => cause,
     };
     // A message may have been written in part.
     writer.write_all(b"\n").await?;
-    write(writer, &Goodbye { trunkline: cause.reason() }).await
-}
-
-async fn write(writer: &mut OwnedWriteHalf, value: &impl serde::Serialize) -> io::Result<()> {
-    writer.write_all(&line(value)?).await?;
+    writer.write_all(&line(&Goodbye { trunkline: cause.reason() })?).await?;
     writer.flush().await
 }

@@ -1,4 +1,4 @@
-//! Connects to the service.
+//! Connects to the service, or to a gateway.
 
 use std::io;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 use trunkline_gateway::{InputLine, LineReader};
 
+use super::endpoint::Endpoint;
 use super::hello::{BUILD, Hello, Wants, Welcome};
 use super::runtime_dir::{RuntimeDir, shown};
 use crate::output::stdio::is_disconnect;
@@ -28,7 +29,7 @@ const PROCESS_START: Duration = Duration::from_secs(1);
 /// Limit on the length of one message of the service: results may be as long as their configuration allows.
 const MAX_LINE: usize = 1024 * 1024 * 1024;
 
-/// A connection to the service.
+/// A connection to the service, or to a gateway.
 pub(crate) struct Link {
     pub(crate) lines: LineReader<OwnedReadHalf>,
     pub(crate) writer: OwnedWriteHalf,
@@ -37,23 +38,39 @@ pub(crate) struct Link {
     pub(crate) is_write_closed: bool,
 }
 
-/// Connects; `None` if no service runs.
+/// Connects to the service; `None` if none runs.
 pub(crate) async fn dial(folder: &RuntimeDir, wants: Wants) -> Result<Option<Link>> {
+    dial_endpoint(&Endpoint::service(folder), folder, wants).await
+}
+
+/// Connects to the service or to a gateway; `None` if it does not run.
+pub(crate) async fn dial_endpoint(
+    endpoint: &Endpoint,
+    folder: &RuntimeDir,
+    wants: Wants,
+) -> Result<Option<Link>> {
     let limit = match &wants {
         Wants::Process(_) => PROCESS_START,
         _ => WELCOME,
     };
-    dial_within(limit, folder, wants).await
+    dial_within(limit, (endpoint, folder), wants).await
 }
 
-async fn dial_within(limit: Duration, folder: &RuntimeDir, wants: Wants) -> Result<Option<Link>> {
+async fn dial_within(
+    limit: Duration,
+    (endpoint, folder): (&Endpoint, &RuntimeDir),
+    wants: Wants,
+) -> Result<Option<Link>> {
     folder.check()?;
-    let socket = folder.socket();
-    let stream = match UnixStream::connect(&socket).await {
+    let stream = match UnixStream::connect(endpoint.socket()).await {
         Ok(stream) => stream,
-        Err(error) if is_nothing_there(&error) => return Ok(None),
+        Err(error) if is_nothing_there(&error) => {
+            endpoint.remove_if_ended();
+            return Ok(None);
+        }
         Err(error) => {
-            return Err(error).with_context(|| format!("cannot connect to {}", shown(&socket)));
+            let socket = shown(endpoint.socket());
+            return Err(error).with_context(|| format!("cannot connect to {socket}"));
         }
     };
     let (reader, mut writer) = stream.into_split();
@@ -64,20 +81,20 @@ async fn dial_within(limit: Duration, folder: &RuntimeDir, wants: Wants) -> Resu
         lines.next().await
     };
     let Ok(answer) = timeout(limit, answer).await else {
-        bail!(
-            "the service has not responded for {} s\n  `trunkline down` ends it, `trunkline restart` starts another",
-            limit.as_secs()
-        );
+        bail!("{endpoint} has not responded for {} s\n  {}", limit.as_secs(), endpoint.remedy());
     };
     let answer = match answer {
         // It ended meanwhile.
         Ok(None) => return Ok(None),
         Err(error) if is_disconnect(&error) => return Ok(None),
-        answer => answer.context("the connection to the service failed")?,
+        answer => answer.with_context(|| format!("the connection to {endpoint} failed"))?,
     };
-    let Some(InputLine::Message(answer)) = answer else { bail!("the service sent too much") };
+    let Some(InputLine::Message(answer)) = answer else { bail!("{endpoint} sent too much") };
     let welcome: Welcome = serde_json::from_slice(&answer).map_err(|_| {
-        anyhow!("the service has another version and cannot be understood; run `trunkline restart`")
+        anyhow!(
+            "{endpoint} has another version and cannot be understood; {}",
+            endpoint.restart_advice()
+        )
     })?;
     match &welcome.error {
         Some(error) => bail!("{error}"),
@@ -87,12 +104,32 @@ async fn dial_within(limit: Duration, folder: &RuntimeDir, wants: Wants) -> Resu
 
 /// Asks a running service for something; `None` if none runs.
 pub(crate) async fn ask(folder: &RuntimeDir, wants: Wants) -> Result<Option<Welcome>> {
+    ask_endpoint(&Endpoint::service(folder), folder, wants).await
+}
+
+/// The same for the service or a gateway.
+pub(crate) async fn ask_endpoint(
+    endpoint: &Endpoint,
+    folder: &RuntimeDir,
+    wants: Wants,
+) -> Result<Option<Welcome>> {
     let limit = match &wants {
         // Servers have to end first.
         Wants::Restart { .. } => WELCOME,
         _ => STATUS,
     };
-    Ok(dial_within(limit, folder, wants).await?.map(|link| link.welcome))
+    Ok(dial_within(limit, (endpoint, folder), wants).await?.map(|link| link.welcome))
+}
+
+/// The states of all gateways that run, or why one does not tell it.
+pub(crate) async fn gateway_states(folder: &RuntimeDir) -> Vec<(Endpoint, Result<Welcome>)> {
+    let mut states = Vec::new();
+    for gateway in Endpoint::gateways(folder) {
+        if let Some(state) = ask_endpoint(&gateway, folder, Wants::Status).await.transpose() {
+            states.push((gateway, state));
+        }
+    }
+    states
 }
 
 /// A value as one line.

@@ -166,6 +166,9 @@ pub(crate) struct ProcessRequest {
     chain: String,
     secrets: Vec<String>,
     pub(crate) client: CommandTraits,
+    /// The entry of the server. `None` from an older program.
+    #[serde(default)]
+    pub(crate) fingerprint: Option<String>,
     /// How long the process may wait for the next command, if its entry says so.
     pub(crate) idle_timeout: Option<Duration>,
     /// How long it may take to end.
@@ -196,6 +199,7 @@ impl ProcessRequest {
             chain: launch.chain.clone(),
             secrets: launch.secrets.iter().map(exposed).collect(),
             client,
+            fingerprint: Some(server.fingerprint().to_string()),
             idle_timeout: server.behaviour.idle_timeout,
             shutdown_timeout: server.behaviour.timeouts.shutdown,
             limits: InheritedLimits::of_process(),

@@ -76,6 +76,10 @@ impl RuntimeDir {
         Ok(())
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The socket of the service.
     pub(crate) fn socket(&self) -> PathBuf {
         self.path.join("service.sock")

@@ -75,6 +75,8 @@ mod service_commands;
 #[cfg(target_os = "linux")]
 mod through_service;
 #[cfg(target_os = "linux")]
+mod through_gateway;
+#[cfg(target_os = "linux")]
 mod serve_failures;
 #[cfg(target_os = "linux")]
 mod reload;

@@ -19,7 +19,7 @@ fn an_unknown_server_of_the_service_is_corrected() {
     for command in ["restart", "logs"] {
         let run = machine.folder.run(&[command, "wrods"]);
         assert_eq!((run.code, run.output.as_str()), (4, ""), "{run}");
-        let message = "error: the service has no server `wrods`; did you mean `words`?";
+        let message = "error: no server `wrods` runs in the background; did you mean `words`?";
         assert!(run.messages.contains(message), "{run}");
         let run = machine.folder.run(&[command, "wrods", "--format", "json"]);
         let error = &run.json()["error"];
@@ -29,7 +29,7 @@ fn an_unknown_server_of_the_service_is_corrected() {
         );
         let run = machine.folder.run(&[command, "zzzzzzzz"]);
         assert_eq!(run.code, 4, "{run}");
-        assert!(run.messages.contains("`trunkline ps` lists its servers"), "{run}");
+        assert!(run.messages.contains("`trunkline ps` lists those that do"), "{run}");
     }
 }
 

@@ -12,31 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
 use crate::support::program::Run;
-use crate::support::service::{Machine, config, words};
-
-/// A legacy server with a tool whose name clients may not have. It answers with the name that it was called by, its
-/// directory and a number that counts up. `wait` is never answered, `die` and `leak` end it, `leave` ends it after its
-/// answer, `begin` begins a line, and `flood` is answered by a line of more than 64 MiB.
-fn odd_names(marker: &str) -> Value {
-    let script = r#"calls=0; while read -r line; do
-        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-        name=$(printf '%s' "$line" | sed -n 's/.*"params":.*"name":"\([^"]*\)".*/\1/p')
-        case "$line" in
-            *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
-            *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"h\",\"version\":\"1\"}}}" ;;
-            *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"files/read it\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"files.drop\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"wait\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"die\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leak\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"leave\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"umask\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"flood\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"begin\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
-            *'"wait"'*) echo waiting >&2 ;;
-            *'"die"'*) echo "out of memory" >&2; exit 7 ;;
-            *'"leak"'*) printf '%s ' "$${TOKEN%% *}" >&2; sleep 0.1; printf '%s\n' "$${TOKEN#* }" >&2; exit 7 ;;
-            *'"leave"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; sleep 0.06; exit 0 ;;
-            *'"begin"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[]}}"; printf 'frag'; echo begun >&2 ;;
-            *'"flood"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 67200000 /dev/zero | tr '\0' x; echo '"}]}}' ;;
-            *'"umask"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$(umask)\"}]}}" ;;
-            *'"tools/call"'*) calls=$((calls + 1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$name in $(pwd) $calls\"}]}}" ;;
-        esac
-    done"#;
-    json!({ "command": "/bin/sh", "args": ["-c", script, marker], "denyTools": ["files.drop"] })
-}
+use crate::support::service::{Machine, config, odd_names, words};
 
 fn machine_with_service(config: &Value) -> Machine {
     let machine = Machine::new(config);
@@ -138,7 +114,7 @@ fn rules_results_and_errors_are_those_of_a_command_that_starts_the_server() {
         &["call", "odd_die"],
         &["call", "odd_die", "--format", "json"],
         &["call", "odd_nothing"],
-        &["call", "odd_wait", "--timeout", "300ms"],
+        &["call", "odd_wait", "--timeout", "2s"],
         &["call", "odd_files_read_it", "--format", "json"],
         &["tools", "--format", "json", "--refresh"],
         &["explain", "odd_die"],

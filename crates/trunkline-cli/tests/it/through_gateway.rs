@@ -1,0 +1,140 @@
+//! Commands while `trunkline serve` runs with the same configuration: they use processes that it keeps for them.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::gateway::Serving;
+use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
+use crate::support::program::Run;
+use crate::support::service::{Machine, config, odd_names};
+
+fn serve(machine: &Machine, arguments: &[&str]) -> Serving {
+    let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+    Serving::run(machine.folder.bare_command(&arguments))
+}
+
+fn run(machine: &Machine, words: &[&str]) -> Run {
+    machine.folder.finish(&mut machine.folder.bare_command(words))
+}
+
+/// The output of a command that succeeds.
+fn output(machine: &Machine, words: &[&str]) -> String {
+    let run = run(machine, words);
+    assert!(run.code == 0 && run.messages.is_empty(), "{run}");
+    run.output.trim().to_owned()
+}
+
+/// The number of texts that the process of the server remembers.
+fn remember(machine: &Machine, more: &[&str]) -> String {
+    output(machine, &[&["call", "words", "remember", "a"], more].concat())
+}
+
+/// The only gateway in the output of `ps`.
+fn gateway(machine: &Machine) -> Value {
+    let gateways = machine.ps()["gateways"].take();
+    let [gateway] = &gateways.as_array().unwrap()[..] else { panic!("{gateways}") };
+    gateway.clone()
+}
+
+/// The files of gateways in the folder of the sockets.
+fn sockets(machine: &Machine) -> usize {
+    let files = fs::read_dir(machine.runtime_folder()).unwrap().flatten();
+    files.filter(|file| file.file_name().to_string_lossy().starts_with("gateway-")).count()
+}
+
+/// A command whose call a process of the gateway has received.
+fn waiting_call(machine: &Machine) -> Child {
+    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the call runs", LONGEST_START, || {
+        run(machine, &["logs", "odd"]).output.contains("waiting")
+    });
+    call
+}
+
+#[test]
+fn commands_use_one_process_of_the_gateway_after_another() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let serving = serve(&machine, &[]);
+    assert_eq!((&*remember(&machine, &[]), &*remember(&machine, &[])), ("1", "2"));
+    assert_eq!(remember(&machine, &["--no-service"]), "1", "a process of its own");
+    let state = gateway(&machine);
+    assert_eq!(state["url"], serving.url());
+    assert_eq!(state["pid"], serving.process_id());
+    assert_eq!(state["commands"][0]["name"], "words");
+    let shown = output(&machine, &["ps"]);
+    assert!(shown.contains(&format!("serves {}", serving.url())), "{shown}");
+    assert!(shown.contains("kept for commands"), "{shown}");
+    assert_eq!(run(&machine, &["logs", "words"]).code, 0);
+    let unknown = run(&machine, &["restart", "wrods"]);
+    assert!(unknown.messages.contains("did you mean `words`?"), "{unknown}");
+    let restarted = output(&machine, &["restart", "words"]);
+    assert_eq!(restarted, "The process of `words` ends; the next command starts another.");
+    assert_eq!(remember(&machine, &[]), "1", "another process");
+    assert_eq!(serving.ended_by("TERM").0, Some(0));
+    assert_eq!((marked(&marker), sockets(&machine)), (Vec::new(), 0));
+    assert_eq!(remember(&machine, &[]), "1");
+}
+
+/// The gateway starts no program that its own configuration does not name.
+#[test]
+fn a_gateway_of_another_configuration_is_not_used() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let mut other = config(&marker);
+    other["mcpServers"]["words"]["env"]["OTHER"] = json!("1");
+    let file = machine.folder.project().join("other.json");
+    fs::write(&file, other.to_string()).unwrap();
+    let _serving = serve(&machine, &["--config", "other.json"]);
+    assert_eq!((&*remember(&machine, &[]), &*remember(&machine, &[])), ("1", "1"));
+    assert_eq!(gateway(&machine)["commands"], json!([]));
+    // With the file of the gateway, they are the same.
+    let of_gateway = || remember(&machine, &["--config", "other.json"]);
+    assert_eq!((&*of_gateway(), &*of_gateway()), ("1", "2"));
+}
+
+#[test]
+fn the_service_comes_first() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let _serving = serve(&machine, &[]);
+    assert_eq!(run(&machine, &["up"]).code, 0);
+    remember(&machine, &[]);
+    assert_eq!(gateway(&machine)["commands"], json!([]));
+    assert_eq!(machine.ps()["commands"][0]["name"], "words");
+}
+
+#[test]
+fn a_gateway_that_ends_ends_the_calls_of_its_processes() {
+    let marker = marker();
+    let machine = Machine::new(&json!({ "mcpServers": { "odd": odd_names(&marker) } }));
+    for (signal, why) in [("TERM", "was stopped"), ("KILL", "ended unexpectedly")] {
+        let serving = serve(&machine, &[]);
+        let call = waiting_call(&machine);
+        serving.ended_by(signal);
+        let ended = machine.folder.ended(call.wait_with_output().unwrap());
+        assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");
+        assert!(ended.messages.contains("the gateway") && ended.messages.contains(why), "{ended}");
+        wait_until("its processes have ended", LONGEST_START, || marked(&marker).is_empty());
+        // The next one starts its own, and removes what a killed gateway has left.
+        output(&machine, &["call", "odd_files_read_it"]);
+        assert_eq!(sockets(&machine), 0);
+    }
+}
+
+#[test]
+fn a_gateway_that_hangs_is_not_waited_for() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let serving = serve(&machine, &[]);
+    send("STOP", serving.process_id());
+    assert_eq!(remember(&machine, &[]), "1");
+    let state = gateway(&machine);
+    assert!(state["error"].as_str().unwrap().contains("has not responded"), "{state}");
+    let shown = output(&machine, &["ps"]);
+    assert!(shown.contains(&format!("`kill -9 {}` ends it", serving.process_id())), "{shown}");
+    send("CONT", serving.process_id());
+}
