@@ -9,10 +9,12 @@ use trunkline::config::{
     DiscoveredFiles, Environment as _, FileOrigin, FileReach, FoundBy, LoadOptions, LoadedConfig,
     Origin, Resolver as _, Use, UsedFile, env_file_names, escape_control,
 };
+use trunkline::name::ServerName;
 
 use super::load::{self, Agents, load_waiting};
 use crate::arguments::quoted;
 use crate::environment::{OutsideFile, ProcessEnv, TrustedFile, TrustedUse, wait};
+use crate::output::exit::Failure;
 use crate::output::report::plural;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -299,8 +301,32 @@ pub(crate) fn ask(
 
 /// Reports the servers that are not started because their file is not trusted.
 pub(crate) fn say_held(loaded: &LoadedConfig, terminal: &Terminal) {
-    if let Some(message) = held_message(loaded) {
-        terminal.say(&format!("error: {message}\n"));
+    HeldServers::of(loaded).say(terminal);
+}
+
+/// The servers that are not started because their file is not trusted.
+pub(crate) struct HeldServers {
+    names: Vec<ServerName>,
+    message: Option<String>,
+}
+
+impl HeldServers {
+    pub(crate) fn of(loaded: &LoadedConfig) -> Self {
+        let held = loaded.config.servers().filter(|server| server.hold.is_some());
+        let names = held.map(|server| server.name.clone()).collect();
+        Self { names, message: held_message(loaded) }
+    }
+
+    pub(crate) fn say(&self, terminal: &Terminal) {
+        if let Some(message) = &self.message {
+            terminal.say(&format!("error: {message}\n"));
+        }
+    }
+
+    /// Whether a command failed because of one of them, which its error says.
+    pub(crate) fn explain<T>(&self, result: &Result<T>) -> bool {
+        let failure = result.as_ref().err().and_then(|error| error.downcast_ref::<Failure>());
+        failure.and_then(Failure::server).is_some_and(|server| self.names.contains(server))
     }
 }
 

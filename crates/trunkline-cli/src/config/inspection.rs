@@ -17,7 +17,7 @@ use trunkline::connection::MAX_MESSAGE_BYTES;
 use trunkline::error::{Error, ErrorKind};
 
 use super::load::UNANSWERED;
-use super::nested_command::{config_argument, trunkline_arguments};
+use super::nested_command::{config_argument, project_argument, trunkline_arguments};
 use crate::environment::{ProcessEnv, wait};
 
 /// Time for one secret. A check does not wait until the user has unlocked a keychain.
@@ -205,8 +205,14 @@ impl Inspector for Inspection<'_> {
         let args: Vec<_> = program.args.iter().map(Secret::expose).collect();
         let own = self.environment.program().ok();
         let args = trunkline_arguments(program.command.expose(), &args, own.as_deref());
-        let Some(args) = args.filter(|args| args.iter().any(|arg| arg == "serve")) else {
+        let serves = |arg: &String| arg == "serve" || arg == "connect";
+        let Some(args) = args.filter(|args| args.iter().any(serves)) else {
             return false;
+        };
+        let directory = self.directory(program);
+        let directory = match project_argument(&args) {
+            Some(project) => directory.join(project),
+            None => directory,
         };
         let files = PlannedFiles { environment: self.environment, planned: self.planned };
         let child = ChildEnvironment { files, program };
@@ -218,7 +224,7 @@ impl Inspector for Inspection<'_> {
                 overrides: None,
                 access: None,
                 mode: None,
-                working_directory: self.directory(program),
+                working_directory: directory,
                 discovered: DiscoveredFiles::Run,
             },
         );

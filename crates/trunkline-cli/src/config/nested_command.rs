@@ -60,13 +60,22 @@ fn nested_shell(words: &[&str], own_program: Option<&Path>) -> Option<Vec<String
 
 /// The file in the `--config` option.
 pub(crate) fn config_argument(args: &[String]) -> Option<PathBuf> {
+    path_argument("--config", args)
+}
+
+/// The folder after `--project`, if it is given.
+pub(crate) fn project_argument(args: &[String]) -> Option<PathBuf> {
+    path_argument("--project", args)
+}
+
+fn path_argument(option: &str, args: &[String]) -> Option<PathBuf> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        if let Some(path) = arg.strip_prefix("--config=") {
-            return Some(path.into());
-        }
-        if arg == "--config" {
+        if arg == option {
             return args.next().map(PathBuf::from);
+        }
+        if let Some(path) = arg.strip_prefix(option).and_then(|it| it.strip_prefix('=')) {
+            return Some(path.into());
         }
     }
     None

@@ -23,7 +23,7 @@ use super::caller::CallerOptions;
 use super::elicitation::UserInput;
 use super::host_builder::{with_cache, with_roots, with_service, with_state};
 use super::signals::Signals;
-use crate::config::consent;
+use crate::config::consent::{self, HeldServers};
 use crate::config::load::Agents;
 use crate::environment::ProcessEnv;
 use crate::host_files::import_offer;
@@ -97,7 +97,10 @@ pub(crate) fn with_host(
         (true, Verbosity::Normal) => report::problem_count(&loaded, &settings.written_config()),
         _ => report::problems(&loaded, settings.verbosity, terminal.message_style()),
     };
-    consent::say_held(&loaded, terminal);
+    let held = HeldServers::of(&loaded);
+    if problems == ProblemDetail::Shown {
+        held.say(terminal);
+    }
     // With `--quiet`, problems are reported only if the command does not fail.
     let comes_last = settings.verbosity == Verbosity::Quiet && has_servers;
     if !comes_last {
@@ -120,6 +123,9 @@ pub(crate) fn with_host(
     let roots = Arc::new(roots);
     let builder = with_roots(with_service(builder, settings, environment, &roots), &roots);
     let result = run_with((loaded, agents, roots), builder, terminal, command);
+    if problems == ProblemDetail::Counted && !held.explain(&result) {
+        held.say(terminal);
+    }
     if comes_last && result.is_ok() {
         terminal.say(&said);
     }

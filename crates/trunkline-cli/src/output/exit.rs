@@ -94,6 +94,10 @@ impl Failure {
         Self { kind, message, hint: None, server: None, suggestions: Vec::new() }
     }
 
+    pub(crate) fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
+    }
+
     /// Replaces the message.
     #[must_use]
     pub(crate) fn saying(self, message: impl Into<String>) -> Self {

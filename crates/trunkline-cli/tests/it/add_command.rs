@@ -24,6 +24,12 @@ fn an_entry_that_starts_this_program_again_is_not_added() {
     assert_eq!(fs::read_to_string(own_file(&folder)).unwrap(), before);
     let run = folder.run(&["add", "own", "--project", "--", program, "serve", "--stdio"]);
     assert!(run.code == 1 && !folder.project().join("trunkline.json").exists(), "{run}");
+    // `connect` joins the service, which would start it for this configuration.
+    let project = folder.project();
+    for words in [&["connect"][..], &["connect", "--project", project.to_str().unwrap()]] {
+        let run = folder.run(&[&["add", "own", "--", program], words].concat());
+        assert!(run.code == 1 && run.messages.contains("error[starts-itself]"), "{run}");
+    }
     // Trunkline with another configuration is a server as any other.
     write(&folder.project().join("other.json"), r#"{ "mcpServers": {} }"#);
     let other = ["add", "own", "--", program, "serve", "--stdio", "--config", "other.json"];

@@ -55,7 +55,10 @@ fn discovered_file_starts_nothing() {
         let advice = "trunkline trust [folder]/project/.mcp.json";
         assert!(run.messages.contains(advice), "{arguments:?}: {run}");
     }
-    assert_eq!(bare(&folder, &["call", "evil_x"]).code, 5);
+    let call = bare(&folder, &["call", "evil_x"]);
+    assert_eq!(call.code, 5, "{call}");
+    // Seen: it was said twice.
+    assert_eq!(call.messages.matches("not trusted yet").count(), 1, "{call}");
 }
 
 /// Regression: an unreadable setting hid the servers from the review, and a layer that replaced the

@@ -32,6 +32,10 @@ pub(crate) enum Dialect {
     Cline,
     /// `mcpServers` in a file of Roo, by its path.
     Roo,
+    /// `mcpServers` in a file of Gemini CLI, by its path.
+    Gemini,
+    /// `mcpServers` in a file of mcporter, by its path.
+    Mcporter,
 }
 
 /// Meaning of a bare number under `timeout`.
@@ -59,12 +63,15 @@ impl Dialect {
     /// The dialect of `mcpServers` in a JSON file with this path. The files of these hosts look like all others.
     pub(crate) fn of_json_path(path: &str) -> Self {
         let is_below = |folder: &str| path.split(['/', '\\']).any(|part| part == folder);
+        let is_mcporter = is_below("mcporter.json") || is_below("mcporter.jsonc");
         let is_roo = is_below(".roo") || is_below("rooveterinaryinc.roo-cline");
         let is_cline = is_below(".cline") || is_below("saoudrizwan.claude-dev");
-        match (is_roo, is_cline) {
-            (true, _) => Self::Roo,
-            (_, true) => Self::Cline,
-            _ => Self::McpServers,
+        match () {
+            () if is_roo => Self::Roo,
+            () if is_cline => Self::Cline,
+            () if is_below(".gemini") || is_below("gemini-cli") => Self::Gemini,
+            () if is_mcporter => Self::Mcporter,
+            () => Self::McpServers,
         }
     }
 
@@ -77,6 +84,8 @@ impl Dialect {
             // `foreign` writes the references of these hosts in this syntax, and escapes all other text.
             Self::Codex | Self::Goose | Self::Continue => ReferenceSyntax::Dollar,
             Self::Zed | Self::Cline => ReferenceSyntax::None,
+            Self::Gemini => ReferenceSyntax::DollarAndName,
+            Self::Mcporter => ReferenceSyntax::DollarAndEnv,
         }
     }
 
@@ -90,7 +99,9 @@ impl Dialect {
             | Self::Opencode
             | Self::Goose
             | Self::Continue
-            | Self::Roo => RemoteTransport::Detect,
+            | Self::Roo
+            | Self::Gemini
+            | Self::Mcporter => RemoteTransport::Detect,
         }
     }
 
@@ -100,11 +111,15 @@ impl Dialect {
             Self::Zed | Self::Codex | Self::Goose => number,
             Self::Cline | Self::Roo if number <= LONGEST_SECONDS => number,
             Self::McpServers if written_in_seconds(entry) && number <= LONGEST_SECONDS => number,
-            Self::McpServers | Self::Servers if (0.0..SHORTEST_MILLISECONDS).contains(&number) => {
+            Self::McpServers | Self::Servers | Self::Gemini | Self::Mcporter
+                if (0.0..SHORTEST_MILLISECONDS).contains(&number) =>
+            {
                 return BareTimeout::Ignored;
             }
             Self::McpServers
             | Self::Servers
+            | Self::Gemini
+            | Self::Mcporter
             | Self::Opencode
             | Self::LibreChat
             | Self::Continue

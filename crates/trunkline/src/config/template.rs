@@ -79,6 +79,26 @@ pub(crate) enum ReferenceSyntax {
     Dollar,
     /// `${…}`, and opencode's `{env:…}` and `{file:…}`.
     DollarAndBraces,
+    /// `${…}`, and Gemini CLI's `$NAME`.
+    DollarAndName,
+    /// `${…}`, and mcporter's `$env:NAME`.
+    DollarAndEnv,
+}
+
+impl ReferenceSyntax {
+    /// The length of the prefix and the name of a reference without braces at the start of a text.
+    fn name_without_braces(self, text: &str) -> Option<(usize, usize)> {
+        let prefix = match self {
+            Self::DollarAndName => "$",
+            Self::DollarAndEnv => "$env:",
+            Self::None | Self::Dollar | Self::DollarAndBraces => return None,
+        };
+        let name = text.strip_prefix(prefix)?;
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let length = name.bytes().take_while(is_part).count();
+        variable(&name[..length])?;
+        Some((prefix.len(), length))
+    }
 }
 
 /// A malformed reference.
@@ -101,13 +121,20 @@ impl Template {
                 continue;
             }
             let after = &rest[opener.at + opener.length..];
-            let end = after.find('}').ok_or_else(unclosed)?;
-            let written = &rest[opener.at..opener.at + opener.length + end + 1];
+            let (end, closing) = match opener.name {
+                Some(length) => (length, 0),
+                None => (after.find('}').ok_or_else(unclosed)?, 1),
+            };
+            let written = &rest[opener.at..opener.at + opener.length + end + closing];
             if !literal.is_empty() {
                 parts.push(TemplatePart::Literal(std::mem::take(&mut literal).into()));
             }
-            parts.push(TemplatePart::Reference(Reference::parse(&after[..end], written)?));
-            rest = &after[end + 1..];
+            let reference = match opener.name {
+                Some(_) => Reference::parse(&format!("env:{}", &after[..end]), written)?,
+                None => Reference::parse(&after[..end], written)?,
+            };
+            parts.push(TemplatePart::Reference(reference));
+            rest = &after[end + closing..];
         }
         literal.push_str(rest);
         if !literal.is_empty() {
@@ -308,6 +335,8 @@ struct ReferenceStart {
     at: usize,
     length: usize,
     escaped: bool,
+    /// The length of the name, if it has no braces.
+    name: Option<usize>,
 }
 
 /// Returns the first opener. Checks every `$` and `{` once, so that parsing is linear in the length
@@ -320,14 +349,16 @@ fn next_opener(text: &str, spelling: ReferenceSyntax) -> Option<ReferenceStart> 
     marks.map(|(at, _)| at).find_map(|at| {
         let rest = &text[at..];
         let braces = rest.starts_with("{env:") || rest.starts_with("{file:");
+        let start = ReferenceStart { at, length: "${".len(), escaped: false, name: None };
         if rest.starts_with("$${") {
-            Some(ReferenceStart { at, length: "${".len(), escaped: true })
+            Some(ReferenceStart { escaped: true, ..start })
         } else if rest.starts_with("${") {
-            Some(ReferenceStart { at, length: "${".len(), escaped: false })
+            Some(start)
         } else if braces && spelling == ReferenceSyntax::DollarAndBraces {
-            Some(ReferenceStart { at, length: "{".len(), escaped: false })
+            Some(ReferenceStart { length: "{".len(), ..start })
         } else {
-            None
+            let (length, name) = spelling.name_without_braces(rest)?;
+            Some(ReferenceStart { length, name: Some(name), ..start })
         }
     })
 }
@@ -367,6 +398,9 @@ pub(crate) fn has_foreign_reference(text: &str, spelling: ReferenceSyntax) -> bo
         if length >= 3 && variable(&text[..length]).is_some() { length } else { 0 }
     };
     let dollar = |(at, _): (usize, &str)| {
+        if spelling.name_without_braces(&text[at..]).is_some() {
+            return false;
+        }
         let rest = &text[at + 1..];
         name(rest.strip_prefix("env:").unwrap_or(rest)) > 0
     };
@@ -417,6 +451,21 @@ mod tests {
         let text = "Bearer {env:A} {file:b} ${env:C}";
         assert_eq!(targets(text, ReferenceSyntax::Dollar), [ReferenceSource::Variable("C".into())]);
         assert_eq!(targets(text, ReferenceSyntax::DollarAndBraces).len(), 3);
+    }
+
+    #[test]
+    fn names_without_braces_are_references_only_in_files_of_two_hosts() {
+        let text = "Bearer $A-$env:B ${C} $5 $userHome";
+        let variables = |names: &[&str]| {
+            names.iter().map(|name| ReferenceSource::Variable((*name).into())).collect::<Vec<_>>()
+        };
+        assert_eq!(targets(text, ReferenceSyntax::Dollar), variables(&["C"]));
+        let gemini = ["A", "env", "C", "userHome"];
+        assert_eq!(targets(text, ReferenceSyntax::DollarAndName), variables(&gemini));
+        assert_eq!(targets(text, ReferenceSyntax::DollarAndEnv), variables(&["B", "C"]));
+        assert!(!has_foreign_reference("$TOKEN", ReferenceSyntax::DollarAndName));
+        let template = Template::parse("a $TOKEN", ReferenceSyntax::DollarAndName).unwrap();
+        assert_eq!(template.canonical(), "a ${TOKEN}");
     }
 
     #[test]

@@ -15,10 +15,8 @@ use super::Connection;
 use super::actor::Command;
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::handshake::requires_modern;
-use super::request_error::RequestError;
-use super::session::{
-    QUESTIONS, RequestOutcome, SessionRequest, closed_error, late_error, wait_until,
-};
+use super::request_error::{RequestError, late_error};
+use super::session::{QUESTIONS, RequestOutcome, SessionRequest, closed_error, wait_until};
 use super::state::error_context::with_stderr_lines;
 use super::state::status::State;
 use crate::channel::{Receiver, bounded_bytes};

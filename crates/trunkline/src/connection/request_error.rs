@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::RpcError;
 use crate::sanitize::sanitize_text;
 
@@ -15,6 +15,11 @@ pub enum RequestError {
     /// There is no response: the transport failed, a timeout expired, or the connection is closed.
     /// [`Error::kind`] tells them apart.
     Failed(Error),
+}
+
+/// The error of a request without a response at its deadline.
+pub(super) fn late_error() -> Error {
+    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }
 
 impl RequestError {

@@ -31,7 +31,7 @@ use self::pending::{PendingRequest, PendingRequests};
 use super::client_meta::{ClientMeta, request_params, with_progress_token, without_progress_token};
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::param_headers::{ParamHeader, headers, subject};
-use super::request_error::RequestError;
+use super::request_error::{RequestError, late_error};
 use super::state::error_context::with_stderr;
 use crate::channel::Sender;
 use crate::error::{Error, ErrorKind};
@@ -483,11 +483,6 @@ fn consequence(error: &Error) -> Option<SessionEvent> {
 /// The error while the host stops the server.
 pub(super) fn shutting_down() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the server is being stopped")
-}
-
-/// The error for a request without a response at its deadline.
-pub(super) fn late_error() -> Error {
-    Error::new(ErrorKind::TimedOut, "it did not answer in time")
 }
 
 pub(super) fn closed_error() -> Error {

@@ -212,7 +212,9 @@ impl ServerReader<'_, '_> {
         let message = "`trust` as a switch is Gemini CLI's and has no effect here";
         let found = match (is_on, self.dialect) {
             (true, _) => self.decoder.note(Code::ForeignKey, span, message),
-            (false, Dialect::McpServers) => self.decoder.warning(Code::ForeignKey, span, message),
+            (false, Dialect::McpServers | Dialect::Gemini) => {
+                self.decoder.warning(Code::ForeignKey, span, message)
+            }
             (false, _) => {
                 let message = "`trust` is not a switch";
                 self.decoder.error(Code::WrongType, span, message)

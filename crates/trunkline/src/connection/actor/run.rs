@@ -17,9 +17,10 @@ use crate::connection::cache::NegotiatedProtocol;
 use crate::connection::handler::untrusted;
 use crate::connection::handshake::ConnectedServer;
 use crate::connection::pagination::{ItemList, PageReader};
+use crate::connection::request_error::late_error;
 use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{
-    RequestOutcome, Session, SessionEvent, SessionRequest, late_error, wait_until,
+    RequestOutcome, Session, SessionEvent, SessionRequest, wait_until,
 };
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
