@@ -3,6 +3,7 @@
 
 pub(crate) mod runtime_dir;
 pub(crate) mod endpoint;
+pub(crate) mod source_files;
 pub(crate) mod hello;
 pub(crate) mod dial;
 pub(crate) mod process_frames;

@@ -30,14 +30,21 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let folder = RuntimeDir::of(environment)?;
     let runtime = runtime()?;
-    let running = runtime.block_on(dial::ask(&folder, Wants::Status))?;
+    let (running, gateways) = runtime.block_on(async {
+        tokio::join!(dial::ask(&folder, Wants::Status), dial::gateway_states(&folder))
+    });
+    if running.is_err() && settings.format == Format::Text {
+        // They run, whatever the service does.
+        let shown: String = gateways.iter().map(|it| gateway_text(it, terminal.layout())).collect();
+        terminal.print(shown.trim_start_matches('\n'))?;
+    }
+    let running = running?;
     if let (None, Some(service)) = (&running, lock::running(&folder)?) {
         bail!(
             "the service ({}) is ending, or its socket was removed; `trunkline down` ends it",
             service.process()
         );
     }
-    let gateways = runtime.block_on(dial::gateway_states(&folder));
     if settings.format != Format::Text {
         let mut value = match running {
             Some(welcome) => {
@@ -72,7 +79,10 @@ fn gateway_value((endpoint, state): &(Endpoint, Result<Welcome>)) -> Value {
     let mut value = match state {
         Ok(welcome) => welcome.response.clone(),
         Err(error) => {
-            json!({ "url": null, "commands": [], "ended": [], "error": error.to_string() })
+            json!({
+                "url": null, "directory": null, "servers": [], "commands": [], "ended": [],
+                "error": error.to_string(),
+            })
         }
     };
     value["pid"] = json!(endpoint.gateway_process());
@@ -85,8 +95,11 @@ fn gateway_text((endpoint, state): &(Endpoint, Result<Welcome>), layout: TextLay
         Err(error) => return format!("\n{error}\n"),
     };
     let head = format!("\n{endpoint} serves {}.\n", shown(&status["url"]));
+    let mut text = head.replacen("the", "The", 1);
+    text += &format!("\n{}\n", shown(&status["directory"]));
+    text += &servers_text(status, layout);
     let processes = status["commands"].as_array().map_or(&[][..], Vec::as_slice);
-    head.replacen("the", "The", 1) + &commands_text(processes, layout)
+    text + &commands_text(processes, layout)
 }
 
 fn as_text(service: &ServiceInfo, status: &Value, layout: TextLayout) -> String {
@@ -118,6 +131,12 @@ fn project_text(project: &Value, layout: TextLayout) -> String {
             let _ = writeln!(text, "  ! {}", escape_control(line));
         }
     }
+    text + &servers_text(project, layout)
+}
+
+/// The servers of a project or of a gateway.
+fn servers_text(project: &Value, layout: TextLayout) -> String {
+    let mut text = String::new();
     let servers = project["servers"].as_array().map_or(&[][..], Vec::as_slice);
     let header = ["server", "state", "share", "tools", "pid"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(header).chain(servers.iter().map(row)).collect();

@@ -14,7 +14,7 @@ use crate::output::terminal::Terminal;
 use crate::settings::Settings;
 use crate::socket::dial;
 use crate::socket::endpoint::Endpoint;
-use crate::socket::hello::Wants;
+use crate::socket::hello::{Wants, Welcome};
 use crate::socket::runtime_dir::RuntimeDir;
 
 /// Asks the service and gateways for something that concerns one of their servers. A server that none of them has is
@@ -26,20 +26,29 @@ pub(crate) fn ask_for_server(
 ) -> Result<Vec<Value>> {
     let folder = RuntimeDir::of(environment)?;
     runtime()?.block_on(async {
-        let service = dial::ask(&folder, Wants::Status).await?;
-        let service = service.map(|state| (Endpoint::service(&folder), state));
-        let gateways = dial::gateway_states(&folder).await.into_iter();
-        let gateways = gateways.filter_map(|(endpoint, state)| Some((endpoint, state.ok()?)));
-        let running: Vec<_> = service.into_iter().chain(gateways).collect();
+        let (service, gateways) =
+            tokio::join!(dial::ask(&folder, Wants::Status), dial::gateway_states(&folder));
+        let service = service.transpose().map(|state| (Endpoint::service(&folder), state));
+        let (mut running, mut hung) = (Vec::new(), None);
+        for (endpoint, state) in service.into_iter().chain(gateways) {
+            match state {
+                Ok(state) => running.push((endpoint, state)),
+                Err(error) => hung = hung.or(Some(error)),
+            }
+        }
+        let is_found =
+            |(_, state): &(Endpoint, Welcome)| server_names(&state.response).contains(&server);
+        if let Some(error) = hung.filter(|_| !running.iter().any(is_found)) {
+            // It may have the server.
+            return Err(error);
+        }
         if running.is_empty() {
             let failure = Failure::new(FailureKind::Unavailable, "no service is running");
             return Err(failure.with_hint("`trunkline up` starts it").into());
         }
         let mut responses = Vec::new();
-        for (endpoint, state) in &running {
-            if server_names(&state.response).contains(&server)
-                && let Some(welcome) = dial::ask_endpoint(endpoint, &folder, wants()).await?
-            {
+        for (endpoint, _) in running.iter().filter(|it| is_found(it)) {
+            if let Some(welcome) = dial::ask_endpoint(endpoint, &folder, wants()).await? {
                 responses.push(welcome.response);
             }
         }
@@ -54,7 +63,7 @@ pub(crate) fn ask_for_server(
 /// The names of the servers in the state of the service or of a gateway.
 fn server_names(status: &Value) -> Vec<&str> {
     let projects = status["projects"].as_array().into_iter().flatten();
-    let servers = projects.filter_map(|project| project["servers"].as_array()).flatten();
+    let servers = projects.chain([status]).filter_map(|it| it["servers"].as_array()).flatten();
     let servers = servers.chain(status["commands"].as_array().into_iter().flatten());
     let ended = status["ended"].as_array().into_iter().flatten().filter_map(Value::as_str);
     servers.filter_map(|it| it["name"].as_str()).chain(ended).collect()

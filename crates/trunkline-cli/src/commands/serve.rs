@@ -142,7 +142,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
 /// Keeps processes for commands of this user, while the gateway runs. Without a socket, commands start their own.
 #[cfg(unix)]
 fn serve_commands(hosted: &CommandHost, url: &str, environment: &ProcessEnv) {
-    match GatewaySocket::bind(&hosted.host, url, environment) {
+    let directory = project_directory(&hosted.loaded, environment);
+    match GatewaySocket::bind((&hosted.host, &directory), url, environment) {
         Ok(socket) => hosted.spawn(socket.serve()),
         Err(error) => info!(%error, "no processes are kept for commands"),
     }

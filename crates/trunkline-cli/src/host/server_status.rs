@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use trunkline::config::{Config, Server, escape_control};
 use trunkline::connection::{State, Status};
+use trunkline::host::Host;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
 
@@ -146,4 +147,19 @@ pub(crate) fn restarts(status: &Status) -> Option<String> {
     let is_process = matches!(status.transport, None | Some("stdio"));
     let what = if is_process { "started" } else { "tried" };
     Some(format!("it is {what} again in {:.1} s (attempt {})", wait.as_secs_f32(), status.restarts))
+}
+
+/// The status of all servers of a host, with the way each is shared.
+pub(crate) fn server_statuses(host: &Host) -> Vec<Value> {
+    let config = host.config();
+    let connections = host.servers().connections();
+    let started = connections.iter().map(|it| status_json(it.server(), &it.status()));
+    let others = unstarted(&config);
+    let others = others.iter().map(UnstartedServer::as_json);
+    let with_share = |mut status: Value| {
+        let server = status["name"].as_str().and_then(|name| config.server(name));
+        status["share"] = json!(server.map(|server| server.behaviour.share.as_str()));
+        status
+    };
+    started.chain(others).map(with_share).collect()
 }

@@ -52,6 +52,8 @@ pub(super) fn ps() -> Vec<Value> {
     let gateway = object(&[
         ("pid", count(), ""),
         ("url", nullable(text()), "Null if it does not respond."),
+        ("directory", nullable(text()), ""),
+        ("servers", list(reference("server")), "Those of its clients."),
         ("commands", list(process.clone()), "Processes that it keeps for commands."),
         ("ended", list(text()), "Servers of its ended processes for commands."),
         ("error?", text(), "Why it does not respond."),

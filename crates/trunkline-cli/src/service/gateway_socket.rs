@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use trunkline::host::Host;
 use super::process_pool::ProcessPool;
 use super::socket_client::{SocketClient, accept};
 use crate::environment::ProcessEnv;
+use crate::host::server_status::server_statuses;
 use crate::socket::endpoint::Endpoint;
 use crate::socket::hello::{ProcessRequest, StderrSource, Wants, Welcome};
 use crate::socket::runtime_dir::RuntimeDir;
@@ -41,13 +43,19 @@ pub(crate) struct GatewaySocket {
 struct ProcessKeeper {
     host: Host,
     url: String,
+    /// The directory of the project.
+    directory: String,
     processes: ProcessPool,
     is_ending: watch::Sender<bool>,
 }
 
 impl GatewaySocket {
     /// Opens the socket of the gateway of a host.
-    pub(crate) fn bind(host: &Host, url: &str, environment: &ProcessEnv) -> Result<Self> {
+    pub(crate) fn bind(
+        (host, directory): (&Host, &Path),
+        url: &str,
+        environment: &ProcessEnv,
+    ) -> Result<Self> {
         let folder = RuntimeDir::of(environment)?;
         folder.create()?;
         let endpoint = Endpoint::own_gateway(&folder);
@@ -60,6 +68,7 @@ impl GatewaySocket {
         let keeper = ProcessKeeper {
             host: host.clone(),
             url: url.to_owned(),
+            directory: directory.to_string_lossy().into_owned(),
             processes: ProcessPool::new(environment.child_options()),
             is_ending: watch::Sender::new(false),
         };
@@ -115,14 +124,14 @@ impl ProcessKeeper {
             }
             Wants::Process(_) => Welcome::refusal(OTHER_CONFIG.to_owned()),
             Wants::Status => Welcome::with(self.status()),
-            Wants::Restart { server } => match self.processes.restart(&server) {
-                Some(directories) => {
-                    Welcome::with(json!({ "starts": false, "directories": directories }))
-                }
-                None => Welcome::refusal(OTHER_CONFIG.to_owned()),
-            },
+            Wants::Restart { server } => self.restart(&server).await,
             Wants::Stderr { server, .. } => {
-                Welcome::with(json!(StderrSource::join(self.processes.stderr(&server))))
+                let own = self.host.servers().get(&server).map(|it| StderrSource {
+                    directories: vec![self.directory.clone()],
+                    lines: it.status().stderr,
+                });
+                let kept = self.processes.stderr(&server);
+                Welcome::with(json!(StderrSource::join(own.into_iter().chain(kept))))
             }
             Wants::Mcp(_) | Wants::Stop { .. } | Wants::Page => {
                 Welcome::refusal("this is a gateway, not the background service".to_owned())
@@ -140,9 +149,26 @@ impl ProcessKeeper {
         })
     }
 
+    /// Restarts the server of clients, and ends the processes for commands.
+    async fn restart(&self, server: &str) -> Welcome {
+        let kept = self.processes.restart(server);
+        let Some(connection) = self.host.servers().get(server) else {
+            let response = |directories| json!({ "starts": false, "directories": directories });
+            return match kept {
+                Some(directories) => Welcome::with(response(directories)),
+                None => Welcome::refusal(OTHER_CONFIG.to_owned()),
+            };
+        };
+        self.host.close(server).await;
+        connection.start();
+        Welcome::with(json!({ "starts": true, "directories": [self.directory] }))
+    }
+
     fn status(&self) -> Value {
         json!({
             "url": self.url,
+            "directory": self.directory,
+            "servers": server_statuses(&self.host),
             "commands": self.processes.status(),
             "ended": self.processes.ended_servers(),
         })

@@ -2,14 +2,15 @@
 //! it, and waits for the next command that needs the same.
 
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 use trunkline::connection::{
     ChildOptions, ProcessEvent, ProcessStderr, ProgramLaunch, StdioProcess,
@@ -22,9 +23,13 @@ use super::process_session::ProcessSession;
 use crate::environment::limits::InheritedLimits;
 use crate::socket::hello::{CommandTraits, ProcessRequest, StderrSource};
 use crate::socket::process_frames::end_frame;
+use crate::socket::source_files::{SourceFile, are_current};
 
 /// How long a process waits for the next command.
 const IDLE: Duration = Duration::from_secs(5 * 60);
+
+/// The interval of looking at the files that a process was started from.
+const SOURCE_CHECK: Duration = Duration::from_secs(2);
 
 /// Limit on processes that wait. The one that has waited longest is ended for another.
 const MAX_IDLE: usize = 16;
@@ -66,6 +71,8 @@ struct PoolEntry {
     /// Its directory without values of references.
     directory: Option<String>,
     client: CommandTraits,
+    /// The files that it was started from.
+    sources: Vec<SourceFile>,
     /// The process, once it has started.
     started: Option<(Option<u32>, ProcessStderr)>,
     /// Takes the process from the task that waits with it; `None` while a command uses it.
@@ -127,7 +134,7 @@ impl ProcessPool {
             return Err(Error::new(ErrorKind::ShuttingDown, "the service ends"));
         }
         state.last_used = Some(Instant::now());
-        let is_same = |it: &PoolEntry| it.client == request.client && it.launch.is_same(launch);
+        let is_same = |it: &PoolEntry| it.is_for(request, launch);
         if !state.entries.iter().any(is_same) {
             return Ok(TakenEntry::New(state.add(request, launch)));
         }
@@ -199,6 +206,8 @@ impl ProcessPool {
         mut taken: oneshot::Receiver<oneshot::Sender<PooledProcess>>,
     ) {
         let deadline = Instant::now() + pooled.idle_timeout;
+        let changed = self.source_change(pooled.entry);
+        let mut changed = pin!(changed);
         loop {
             tokio::select! {
                 taker = &mut taken => match taker {
@@ -223,10 +232,30 @@ impl ProcessPool {
                     ProcessEvent::Ended(_) => break,
                 },
                 () = sleep_until(deadline) => break,
+                () = &mut changed => break,
             }
         }
         self.state().forget(pooled.entry);
         close(pooled).await;
+    }
+
+    /// Waits until a file that a process was started from has changed.
+    fn source_change(&self, entry: u64) -> impl Future<Output = ()> + use<> {
+        let state = self.state();
+        let entry = state.entries.iter().find(|it| it.id == entry);
+        let sources: Arc<[SourceFile]> =
+            entry.map(|it| it.sources.clone().into()).unwrap_or_default();
+        async move {
+            loop {
+                sleep(SOURCE_CHECK).await;
+                let looked_at = Arc::clone(&sources);
+                // The disk may be slow.
+                let is_current = spawn_blocking(move || are_current(&looked_at)).await;
+                if !is_current.unwrap_or(true) {
+                    return;
+                }
+            }
+        }
     }
 
     /// Ends a process in the background.
@@ -313,6 +342,7 @@ impl PoolState {
             launch: launch.clone(),
             directory: request.shown_directory.clone(),
             client: request.client.clone(),
+            sources: request.sources.clone(),
             started: None,
             taker: None,
             removal: watch::Sender::new(()),
@@ -337,6 +367,14 @@ impl PoolState {
 }
 
 impl PoolEntry {
+    /// Whether it is the process of a server that a command would start in the same way.
+    fn is_for(&self, request: &ProcessRequest, launch: &ProgramLaunch) -> bool {
+        self.server == request.server
+            && self.client == request.client
+            && self.sources == request.sources
+            && self.launch.is_same(launch)
+    }
+
     fn stderr(&self) -> StderrSource {
         let lines = self.started.as_ref().map(|(_, stderr)| stderr.lines()).unwrap_or_default();
         StderrSource { directories: self.directory.iter().cloned().collect(), lines }

@@ -34,7 +34,7 @@ use crate::environment::ProcessEnv;
 use crate::gateway::health::report_on;
 use crate::gateway::reload::{ConfigReloader, ReloadStatus};
 use crate::host::host_builder;
-use crate::host::server_status::{UnstartedServer, status_json, unstarted};
+use crate::host::server_status::server_statuses;
 use crate::output::exit::Failure;
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -359,21 +359,6 @@ impl ControlSource for Projects {
     fn tokens(&self, definition: &str) -> Option<usize> {
         count_tokens(definition)
     }
-}
-
-/// The status of the servers of a project, with the way each is shared.
-fn server_statuses(host: &Host) -> Vec<Value> {
-    let config = host.config();
-    let connections = host.servers().connections();
-    let started = connections.iter().map(|it| status_json(it.server(), &it.status()));
-    let others = unstarted(&config);
-    let others = others.iter().map(UnstartedServer::as_json);
-    let with_share = |mut status: Value| {
-        let server = status["name"].as_str().and_then(|name| config.server(name));
-        status["share"] = json!(server.map(|server| server.behaviour.share.as_str()));
-        status
-    };
-    started.chain(others).map(with_share).collect()
 }
 
 async fn close(slots: impl Iterator<Item = Arc<ProjectSlot>>) {

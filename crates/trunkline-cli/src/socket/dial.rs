@@ -26,6 +26,9 @@ const STATUS: Duration = Duration::from_secs(5);
 /// How long it may take to start a process, or to find one. A command that waits longer starts it itself.
 const PROCESS_START: Duration = Duration::from_secs(1);
 
+/// The same for a gateway. There may be several, which are asked one after another.
+const GATEWAY_START: Duration = Duration::from_millis(300);
+
 /// Limit on the length of one message of the service: results may be as long as their configuration allows.
 const MAX_LINE: usize = 1024 * 1024 * 1024;
 
@@ -49,8 +52,9 @@ pub(crate) async fn dial_endpoint(
     folder: &RuntimeDir,
     wants: Wants,
 ) -> Result<Option<Link>> {
-    let limit = match &wants {
-        Wants::Process(_) => PROCESS_START,
+    let limit = match (&wants, endpoint) {
+        (Wants::Process(_), Endpoint::Service(_)) => PROCESS_START,
+        (Wants::Process(_), Endpoint::Gateway { .. }) => GATEWAY_START,
         _ => WELCOME,
     };
     dial_within(limit, (endpoint, folder), wants).await
@@ -64,10 +68,7 @@ async fn dial_within(
     folder.check()?;
     let stream = match UnixStream::connect(endpoint.socket()).await {
         Ok(stream) => stream,
-        Err(error) if is_nothing_there(&error) => {
-            endpoint.remove_if_ended();
-            return Ok(None);
-        }
+        Err(error) if is_nothing_there(&error) => return Ok(None),
         Err(error) => {
             let socket = shown(endpoint.socket());
             return Err(error).with_context(|| format!("cannot connect to {socket}"));
@@ -81,7 +82,11 @@ async fn dial_within(
         lines.next().await
     };
     let Ok(answer) = timeout(limit, answer).await else {
-        bail!("{endpoint} has not responded for {} s\n  {}", limit.as_secs(), endpoint.remedy());
+        bail!(
+            "{endpoint} has not responded for {} s\n  {}",
+            limit.as_secs_f32(),
+            endpoint.remedy()
+        );
     };
     let answer = match answer {
         // It ended meanwhile.
@@ -123,11 +128,18 @@ pub(crate) async fn ask_endpoint(
 
 /// The states of all gateways that run, or why one does not tell it.
 pub(crate) async fn gateway_states(folder: &RuntimeDir) -> Vec<(Endpoint, Result<Welcome>)> {
+    let ask = |gateway: Endpoint| {
+        let folder = folder.clone();
+        tokio::spawn(async move {
+            let state = ask_endpoint(&gateway, &folder, Wants::Status).await.transpose()?;
+            Some((gateway, state))
+        })
+    };
+    // All at once: each that hangs takes its time.
+    let asked: Vec<_> = Endpoint::gateways(folder).into_iter().map(ask).collect();
     let mut states = Vec::new();
-    for gateway in Endpoint::gateways(folder) {
-        if let Some(state) = ask_endpoint(&gateway, folder, Wants::Status).await.transpose() {
-            states.push((gateway, state));
-        }
+    for answer in asked {
+        states.extend(answer.await.ok().flatten());
     }
     states
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,7 +12,7 @@ use rustix::process::{Pid, test_kill_process};
 use super::runtime_dir::RuntimeDir;
 
 /// Gateways that are asked by one command.
-const MAX_GATEWAYS: usize = 8;
+const MAX_GATEWAYS: usize = 64;
 
 /// A process of Trunkline that answers on a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ impl Endpoint {
                 let created = entry.metadata().ok()?.modified().ok()?;
                 Some((created, Self::Gateway { socket: entry.path(), process }))
             })
+            .filter(|(_, gateway)| !gateway.is_removed())
             .collect();
         found.sort_by_key(|(created, endpoint)| (*created, endpoint.socket().to_owned()));
         found.into_iter().map(|(_, endpoint)| endpoint).take(MAX_GATEWAYS).collect()
@@ -61,12 +63,14 @@ impl Endpoint {
         }
     }
 
-    /// Removes the socket of a gateway that was killed. It is called if nothing listens there.
-    pub(crate) fn remove_if_ended(&self) {
-        if let Self::Gateway { socket, process } = self
-            && has_ended(*process)
-        {
-            let _ = fs::remove_file(socket);
+    /// Removes the socket of a gateway that was killed. Returns whether it did.
+    fn is_removed(&self) -> bool {
+        match self {
+            // A gateway in another container has an ID of another process, or of none.
+            Self::Gateway { socket, process } if has_ended(*process) => {
+                UnixStream::connect(socket).is_err() && fs::remove_file(socket).is_ok()
+            }
+            Self::Service(_) | Self::Gateway { .. } => false,
         }
     }
 

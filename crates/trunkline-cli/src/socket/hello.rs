@@ -12,6 +12,7 @@ use serde_json::Value;
 use trunkline::config::{Secret, Server};
 use trunkline::connection::ProgramLaunch;
 
+use super::source_files::SourceFile;
 use crate::environment::limits::InheritedLimits;
 
 /// The version of these lines. A change that an older part does not understand gets another number.
@@ -166,6 +167,9 @@ pub(crate) struct ProcessRequest {
     chain: String,
     secrets: Vec<String>,
     pub(crate) client: CommandTraits,
+    /// The files that it is started from.
+    #[serde(default)]
+    pub(crate) sources: Vec<SourceFile>,
     /// The entry of the server. `None` from an older program.
     #[serde(default)]
     pub(crate) fingerprint: Option<String>,
@@ -199,6 +203,7 @@ impl ProcessRequest {
             chain: launch.chain.clone(),
             secrets: launch.secrets.iter().map(exposed).collect(),
             client,
+            sources: Vec::new(),
             fingerprint: Some(server.fingerprint().to_string()),
             idle_timeout: server.behaviour.idle_timeout,
             shutdown_timeout: server.behaviour.timeouts.shutdown,

@@ -19,6 +19,7 @@ use super::endpoint::Endpoint;
 use super::hello::{BUILD, CommandTraits, ProcessRequest, Wants};
 use super::process_frames::{ProcessFrame, parse_frame};
 use super::runtime_dir::RuntimeDir;
+use super::source_files::source_files;
 use crate::environment::ProcessEnv;
 use crate::roots::ServerRoots;
 
@@ -60,6 +61,8 @@ impl KeptProcesses {
         let shown = program.shown_cwd.as_deref().map(str::to_owned);
         let shown = shown.unwrap_or_else(|| launch.directory.to_string_lossy().into_owned());
         wanted.shown_directory = Some(shown);
+        let trust = self.environment.trust_file();
+        wanted.sources = source_files(request.server, &launch, trust.as_deref());
         self.of_service_or_gateway(wanted).await
     }
 

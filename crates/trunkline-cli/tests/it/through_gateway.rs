@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::gateway::Serving;
 use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
 use crate::support::program::Run;
-use crate::support::service::{Machine, config, odd_names};
+use crate::support::service::{Machine, config, odd_names, words};
 
 fn serve(machine: &Machine, arguments: &[&str]) -> Serving {
     let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
@@ -71,8 +71,7 @@ fn commands_use_one_process_of_the_gateway_after_another() {
     assert_eq!(run(&machine, &["logs", "words"]).code, 0);
     let unknown = run(&machine, &["restart", "wrods"]);
     assert!(unknown.messages.contains("did you mean `words`?"), "{unknown}");
-    let restarted = output(&machine, &["restart", "words"]);
-    assert_eq!(restarted, "The process of `words` ends; the next command starts another.");
+    assert_eq!(output(&machine, &["restart", "words"]), "The server `words` starts again.");
     assert_eq!(remember(&machine, &[]), "1", "another process");
     assert_eq!(serving.ended_by("TERM").0, Some(0));
     assert_eq!((marked(&marker), sockets(&machine)), (Vec::new(), 0));
@@ -137,4 +136,81 @@ fn a_gateway_that_hangs_is_not_waited_for() {
     let shown = output(&machine, &["ps"]);
     assert!(shown.contains(&format!("`kill -9 {}` ends it", serving.process_id())), "{shown}");
     send("CONT", serving.process_id());
+}
+
+/// Seen: a call with a limit of less than a second failed, and blamed the server.
+#[test]
+fn a_gateway_that_hangs_leaves_time_for_a_call() {
+    let marker = marker();
+    let machine = Machine::new(&config(&marker));
+    let serving = serve(&machine, &[]);
+    send("STOP", serving.process_id());
+    assert_eq!(remember(&machine, &["--timeout", "20s"]), "1");
+    let restarted = run(&machine, &["restart", "words"]);
+    send("CONT", serving.process_id());
+    assert!(restarted.messages.contains("the gateway (process"), "{restarted}");
+    assert!(restarted.messages.contains("has not responded"), "{restarted}");
+}
+
+/// Seen: they had one process, and the state of one was that of the other.
+#[test]
+fn servers_of_different_names_have_processes_of_their_own() {
+    let marker = marker();
+    let servers = json!({ "a": words(&marker), "b": words(&marker) });
+    let machine = Machine::new(&json!({ "mcpServers": servers }));
+    let serving = serve(&machine, &[]);
+    let remember = |server: &str| output(&machine, &["call", server, "remember", "x"]);
+    for number in ["1", "2"] {
+        assert_eq!((&*remember("a"), &*remember("b")), (number, number));
+    }
+    let names: Vec<_> = gateway(&machine)["commands"].as_array().unwrap().clone();
+    assert_eq!(names.len(), 2, "{names:?}");
+    serving.ended_by("TERM");
+    assert_eq!(run(&machine, &["up"]).code, 0);
+    assert_eq!((&*remember("a"), &*remember("b")), ("1", "1"), "with the service");
+}
+
+/// Seen: the process of a program that was not trusted any more went on, and was used again.
+#[test]
+fn a_process_ends_when_its_configuration_or_script_changes() {
+    let marker = marker();
+    let machine = Machine::new(&json!({ "mcpServers": {} }));
+    let project = machine.folder.project();
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    fs::write(project.join("server.sh"), format!("exec {program} demo-server words\n")).unwrap();
+    let entry = json!({ "command": "/bin/sh", "args": ["server.sh"], "env": { "MARKER": marker } });
+    let file = json!({ "mcpServers": { "words": entry } }).to_string();
+    fs::write(project.join(".mcp.json"), file).unwrap();
+    assert_eq!(run(&machine, &["trust", "--yes"]).code, 0);
+    let _serving = serve(&machine, &[]);
+    let kept = || gateway(&machine)["commands"].as_array().unwrap().len();
+    let is_gone = || wait_until("the process has ended", LONGEST_START, || kept() == 0);
+    assert_eq!((&*remember(&machine, &[]), kept()), ("1", 1));
+    // Another script is another program, at once.
+    fs::write(project.join("server.sh"), format!("exec {program} demo-server  words\n")).unwrap();
+    assert_eq!(remember(&machine, &[]), "1");
+    assert_eq!(remember(&machine, &[]), "2");
+    assert_eq!(run(&machine, &["trust", "--revoke"]).code, 0);
+    is_gone();
+    wait_until("its processes have ended", LONGEST_START, || marked(&marker).is_empty());
+}
+
+/// Seen: `restart` and `logs` did not know the servers of the gateway's clients.
+#[test]
+fn the_servers_of_clients_can_be_restarted() {
+    let marker = marker();
+    let server = odd_names(&marker);
+    let machine = Machine::new(&json!({ "mcpServers": { "odd": server } }));
+    let serving = serve(&machine, &[]);
+    let pid = || gateway(&machine)["servers"][0]["pid"].as_u64();
+    assert_eq!(pid(), None, "no client has used it");
+    output(&machine, &["restart", "odd"]);
+    wait_until("the server is ready", LONGEST_START, || pid().is_some());
+    let before = pid();
+    let shown = output(&machine, &["ps"]);
+    assert!(shown.contains("odd") && shown.contains("ready"), "{shown}");
+    assert_eq!(output(&machine, &["restart", "odd"]), "The server `odd` starts again.");
+    wait_until("another process", LONGEST_START, || pid().is_some() && pid() != before);
+    assert_eq!(run(&machine, &["logs", "odd"]).code, 0);
+    assert_eq!(serving.ended_by("TERM").0, Some(0));
 }
