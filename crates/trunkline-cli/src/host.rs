@@ -6,6 +6,7 @@ pub(crate) mod tokenizer;
 pub(crate) mod signals;
 pub(crate) mod elicitation;
 pub(crate) mod host_builder;
+pub(crate) mod relay_thread;
 pub(crate) mod command_host;
 pub(crate) mod remembered_lists;
 pub(crate) mod rejected_items;

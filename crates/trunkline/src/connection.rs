@@ -96,7 +96,7 @@ impl Connection {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Outside of a tokio runtime, unless the options have one.
     pub fn new(server: Server, options: ConnectionOptions) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
         let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
@@ -131,7 +131,8 @@ impl Connection {
             writing: JoinSet::new(),
         };
         let span = info_span!("server", server = task.server.name.as_str());
-        tokio::spawn(task.run().instrument(span));
+        let runtime = task.options.runtime();
+        runtime.spawn(task.run().instrument(span));
         let (slots, refreshes) = (Mutex::default(), ListRequests::default());
         Self {
             server,

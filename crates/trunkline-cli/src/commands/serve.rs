@@ -1,11 +1,13 @@
 //! `trunkline serve`: serves all servers as one MCP server, over HTTP or stdio.
 
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 #[cfg(unix)]
 use tracing::info;
@@ -29,6 +31,7 @@ use crate::gateway::reload::{ConfigReloader, ReloadStatus};
 use crate::gateway::tokens::TokenFile;
 use crate::host::command_host::{self, CommandHost};
 use crate::host::host_builder;
+use crate::host::relay_thread::RelayThread;
 use crate::host::state::project_directory;
 use crate::output::exit::Outcome;
 use crate::output::report::{self, NOTHING_FOUND, plural};
@@ -69,8 +72,10 @@ pub(crate) fn run(
     if loaded.origins.is_empty() && !loaded.has_errors(false) {
         terminal.tell(NOTHING_FOUND);
     }
+    let relay = RelayThread::start()?;
     let command = ServeCommand {
         arguments,
+        relay: &relay,
         settings,
         environment,
         tokens: tokens.map(|(file, _)| file),
@@ -82,7 +87,8 @@ pub(crate) fn run(
     let browser = if is_local { Browser::Local } else { Browser::Remote };
     let builder = host_builder::with_cache(settings, environment)
         .oauth(oauth(settings, environment, browser))
-        .capabilities(client_capabilities());
+        .capabilities(client_capabilities())
+        .connection_runtime(relay.handle().clone());
     let builder = host_builder::with_state(builder, &loaded, environment);
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio
@@ -152,6 +158,17 @@ fn serve_commands(hosted: &CommandHost, url: &str, environment: &ProcessEnv) {
 #[cfg(not(unix))]
 fn serve_commands(_: &CommandHost, _: &str, _: &ProcessEnv) {}
 
+/// Reports whether connections can be accepted, whenever that changes.
+async fn say_accept_changes(
+    mut changes: mpsc::UnboundedReceiver<AcceptStatus>,
+    terminal: &Terminal,
+) -> Infallible {
+    while let Some(status) = changes.recv().await {
+        say_accepting(&status, terminal);
+    }
+    std::future::pending().await
+}
+
 /// Reports that connections cannot be accepted any more, or that they can again.
 fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
     match accepting {
@@ -167,6 +184,8 @@ fn say_accepting(accepting: &AcceptStatus, terminal: &Terminal) {
 /// The state of the command before it listens.
 struct ServeCommand<'a> {
     arguments: &'a ServeArguments,
+    /// Relays between clients and servers.
+    relay: &'a RelayThread,
     settings: &'a Settings,
     environment: &'a ProcessEnv,
     tokens: Option<TokenFile>,
@@ -194,8 +213,9 @@ impl ServeCommand<'_> {
         self.warn_of_no_server(hosted, terminal);
         let (input, output) = terminal.streams();
         let serving = trunkline_gateway::serve_stream(hosted.host.clone(), scope, input, output);
-        // On the worker threads, like the servers, so that messages do not change threads.
-        let mut task = JoinSet::from_iter([serving]);
+        // Where the servers are, so that messages do not change threads.
+        let mut task = JoinSet::new();
+        task.spawn_on(serving, self.relay.handle());
         let served = tokio::select! {
             Some(served) = task.join_next() => served.unwrap_or_else(|error| Err(error.into())),
             never = following.run(&hosted.host, terminal) => match never {},
@@ -215,7 +235,7 @@ impl ServeCommand<'_> {
         following: ConfigReloader,
         terminal: &mut Terminal,
     ) -> Result<Outcome> {
-        let listener = bind(self.arguments.listen).await?;
+        let listener = self.relay.handle().spawn(bind(self.arguments.listen)).await??;
         let url = self.url(listener.local_addr()?);
         // Without it, `trunkline page --address` makes no links for this gateway.
         let _lock = GatewayLock::acquire(listener.local_addr()?.port(), self.environment);
@@ -245,15 +265,19 @@ impl ServeCommand<'_> {
         self.warn(hosted, terminal);
         let host = hosted.host.clone();
         let ending = async move { host.shutdown_started().await };
-        let said: &Terminal = terminal;
-        let report = |accepting| say_accepting(&accepting, said);
+        let (accepting, accept_changes) = mpsc::unbounded_channel();
         let serving = trunkline_gateway::serve(listener, router)
             .with_graceful_shutdown(ending)
-            .on_accept_status(report);
+            .on_accept_status(move |status| drop(accepting.send(status)));
+        let mut task = JoinSet::new();
+        task.spawn_on(serving.into_future(), self.relay.handle());
+        let report = say_accept_changes(accept_changes, terminal);
         tokio::select! {
-            served = serving => {
+            Some(served) = task.join_next() => {
+                let served = served.unwrap_or_else(|error| Err(error.into()));
                 served.context("cannot listen any more")?;
             }
+            never = report => match never {},
             never = following.run(&hosted.host, terminal) => match never {},
             never = report_on(&hosted.host, terminal) => match never {},
         }

@@ -2,6 +2,7 @@
 
 pub(super) mod closing;
 mod requests;
+mod process_start;
 mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +32,6 @@ use crate::message::Raw;
 use crate::protocol::Era;
 use crate::transport::http::HttpTransport;
 use crate::transport::sse::SseTransport;
-use crate::transport::stdio::StdioTransport;
 use crate::transport::{AnyTransport, HttpEndpoint};
 use closing::SessionClosings;
 
@@ -179,7 +179,7 @@ impl ServerConnector<'_> {
         }
         let wire = match transport {
             ResolvedTransport::Stdio(program) => {
-                AnyTransport::Stdio(Box::new(StdioTransport::start(program, self.options.child())?))
+                AnyTransport::Stdio(Box::new(self.start_process(program, deadline).await?))
             }
             ResolvedTransport::Remote(remote) => {
                 let target = HttpEndpoint::new(remote)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::cache::ServerCache;
@@ -24,6 +25,9 @@ use crate::transport::{
 /// responds cannot be ended; as many servers as this start without waiting for each other.
 const MAX_RESOLVERS: usize = 64;
 
+/// Threads that start processes at the same time. Usually each takes a millisecond.
+const MAX_STARTERS: usize = 4;
+
 /// Options and resources of the host that every connection shares. Clones share them, and the
 /// cache.
 #[derive(Clone)]
@@ -36,6 +40,7 @@ pub struct ConnectionOptions {
     oauth: Option<OAuth>,
     auth_providers: Arc<BTreeMap<Box<str>, Arc<dyn AuthProvider>>>,
     remaining: Arc<Mutex<Vec<OrphanProcess>>>,
+    runtime: Option<Handle>,
 }
 
 /// The client capabilities that servers are told when they start.
@@ -69,6 +74,7 @@ const MAX_REMAINING: usize = 100;
 struct SharedResources {
     resolver: Arc<dyn Resolver + Send + Sync>,
     resolvers: Arc<Semaphore>,
+    starters: Arc<Semaphore>,
     child: ChildOptions,
     http: HttpOptions,
     /// Created for the first remote server: it reads the certificates of the system.
@@ -87,8 +93,17 @@ impl ConnectionOptions {
     ) -> Self {
         let (client, gateways) = (OnceLock::new(), ReachableGateways::default());
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
+        let starters = Arc::new(Semaphore::new(MAX_STARTERS));
         Self {
-            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client, gateways }),
+            reach: Arc::new(SharedResources {
+                resolver,
+                resolvers,
+                starters,
+                child,
+                http,
+                client,
+                gateways,
+            }),
             cache: Arc::default(),
             declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
@@ -96,6 +111,7 @@ impl ConnectionOptions {
             oauth: None,
             auth_providers: Arc::default(),
             remaining: Arc::default(),
+            runtime: None,
         }
     }
 
@@ -136,6 +152,13 @@ impl ConnectionOptions {
         Self { streams: Some(streams), ..self }
     }
 
+    /// Runs connections on this runtime, instead of that of the caller of
+    /// [`Connection::new`](super::Connection::new).
+    #[must_use]
+    pub fn with_runtime(self, runtime: Handle) -> Self {
+        Self { runtime: Some(runtime), ..self }
+    }
+
     /// Obtains tokens for remote servers, and keeps logins (CON-12). Without it, a server that requires
     /// authentication needs `headers`, `headersCommand` or `authProviderId`.
     #[must_use]
@@ -158,6 +181,10 @@ impl ConnectionOptions {
 
     pub(super) fn streams(&self) -> Option<&dyn StreamSource> {
         self.streams.as_deref()
+    }
+
+    pub(super) fn runtime(&self) -> Handle {
+        self.runtime.clone().unwrap_or_else(Handle::current)
     }
 
     pub(crate) fn oauth(&self) -> Option<&OAuth> {
@@ -200,6 +227,10 @@ impl ConnectionOptions {
     /// Permits for threads that call the resolver.
     pub(super) fn resolvers(&self) -> &Arc<Semaphore> {
         &self.reach.resolvers
+    }
+
+    pub(super) fn starters(&self) -> &Arc<Semaphore> {
+        &self.reach.starters
     }
 
     pub(crate) fn child(&self) -> &ChildOptions {

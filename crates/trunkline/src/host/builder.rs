@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::{io, thread};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::start_error::StartError;
@@ -54,6 +55,7 @@ pub struct HostBuilder {
     handler: Option<Arc<dyn CallHandler>>,
     reserved: BTreeSet<Box<str>>,
     streams: Option<Arc<dyn StreamSource>>,
+    connection_runtime: Option<Handle>,
     oauth: Option<OAuth>,
     auth_providers: Vec<(Box<str>, Arc<dyn AuthProvider>)>,
     registry: Option<Registry>,
@@ -109,6 +111,7 @@ impl Host {
             handler: None,
             reserved: BTreeSet::new(),
             streams: None,
+            connection_runtime: None,
             oauth: None,
             auth_providers: Vec::new(),
             registry: None,
@@ -316,6 +319,12 @@ impl HostBuilder {
         Self { streams: Some(streams), ..self }
     }
 
+    /// Runs the connections to servers on this runtime, instead of that of the caller of [`start`](Self::start). With
+    /// a runtime of one thread that also serves clients, a call stays on that thread.
+    pub fn connection_runtime(self, runtime: Handle) -> Self {
+        Self { connection_runtime: Some(runtime), ..self }
+    }
+
     /// Obtains tokens for remote servers that need them, and keeps the logins of the user (CON-12).
     pub fn oauth(self, oauth: OAuth) -> Self {
         Self { oauth: Some(oauth), ..self }
@@ -428,6 +437,9 @@ impl HostBuilder {
         }
         if let Some(handler) = self.handler {
             connections = connections.with_handler(handler);
+        }
+        if let Some(runtime) = self.connection_runtime {
+            connections = connections.with_runtime(runtime);
         }
         if let Some(streams) = self.streams {
             connections = connections.with_streams(streams);
