@@ -4,6 +4,7 @@ pub(crate) mod caller;
 pub(crate) mod state;
 pub(crate) mod tokenizer;
 pub(crate) mod signals;
+mod enum_choices;
 pub(crate) mod elicitation;
 pub(crate) mod host_builder;
 pub(crate) mod relay_thread;

@@ -9,6 +9,7 @@ use trunkline::content::validate_arguments;
 use trunkline::message::{Raw, RpcError};
 use trunkline::protocol::code;
 
+use super::enum_choices::{EnumChoices, written};
 use crate::output::terminal::Terminal;
 use crate::roots::ServerRoots;
 use crate::typed::ArgumentSchema;
@@ -104,11 +105,99 @@ async fn ask(
     })
 }
 
-/// The values of an enumeration, with titles or without.
-fn choices(schema: &Value) -> Vec<Value> {
-    let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
-    let titled = list("oneOf").chain(list("anyOf")).filter_map(|choice| choice.get("const"));
-    list("enum").chain(titled).cloned().collect()
+/// A field that is asked for.
+struct AskedField<'s> {
+    name: &'s str,
+    schema: &'s ArgumentSchema,
+    argument: &'s Value,
+    /// The values of an enumeration.
+    choices: EnumChoices,
+    /// The same for the items of a list.
+    item_choices: EnumChoices,
+}
+
+impl<'s> AskedField<'s> {
+    fn new(name: &'s str, schema: &'s ArgumentSchema) -> Self {
+        let argument = schema.argument(name).unwrap_or(&Value::Null);
+        let parts = schema.conjunction(&[argument]);
+        let items: Vec<_> = parts.iter().filter_map(|part| part.get("items")).collect();
+        let choices = EnumChoices::of(&parts);
+        let item_choices = EnumChoices::of(&schema.conjunction(&items));
+        Self { name, schema, argument, choices, item_choices }
+    }
+
+    /// The default, which an empty answer means.
+    fn default(&self) -> Option<&'s Value> {
+        self.argument.get("default")
+    }
+
+    /// The values that it takes, and whether it can be left out.
+    fn details(&self) -> String {
+        let mut details = match (self.choices.is_empty(), self.item_choices.is_empty()) {
+            (false, _) => self.choices.listed(" or "),
+            (true, false) => {
+                format!("any of {}, separated by commas", self.item_choices.listed(", "))
+            }
+            (true, true) => {
+                let types = self.schema.type_names(self.name);
+                let is_json = types.iter().any(|it| ["array", "object"].contains(&&**it));
+                types.join(" or ") + if is_json { ", as JSON" } else { "" }
+            }
+        };
+        match self.default() {
+            Some(value) if self.choices.contains(value) => {
+                details += &format!("; default {}", written(value));
+            }
+            Some(value) => details += &format!("; default {value}"),
+            None if !self.schema.required().contains(&self.name) => details += "; optional",
+            None => {}
+        }
+        details
+    }
+
+    /// The value of an answer, or why it does not fit.
+    fn value(&self, answer: &str) -> Result<Value, String> {
+        let typed = self.schema.typed(self.name, answer).to_value();
+        let value = match &typed {
+            _ if !self.choices.is_empty() => match self.choices.value(answer) {
+                Some(value) => value.clone(),
+                None => typed,
+            },
+            Value::Array(items) => items.iter().map(|item| self.item(item)).collect(),
+            Value::String(_) if !self.item_choices.is_empty() => {
+                let named = self.item_choices.values(answer);
+                named.map_err(|part| format!("`{part}` is none of the choices"))?.into()
+            }
+            _ => typed,
+        };
+        match self.problem(&value) {
+            Some(problem) => Err(problem),
+            None => Ok(value),
+        }
+    }
+
+    /// An item of a list in JSON, which may be the title of a choice.
+    fn item(&self, item: &Value) -> Value {
+        let named = item.as_str().and_then(|text| self.item_choices.value(text));
+        if self.item_choices.contains(item) { item } else { named.unwrap_or(item) }.clone()
+    }
+
+    fn problem(&self, value: &Value) -> Option<String> {
+        let is_chosen =
+            |choices: &EnumChoices, value: &Value| choices.is_empty() || choices.contains(value);
+        let properties = json!({ "type": "object", "properties": { self.name: self.argument } });
+        let given = Raw::from_value(&json!({ self.name: value }));
+        let texts = self.schema.text_problems(&given.to_value()).into_iter().next();
+        let problem = texts.or_else(|| {
+            let invalid = validate_arguments(&Raw::from_value(&properties), &given).err();
+            invalid.map(|it| it.problems().join("; "))
+        });
+        let items = value.as_array().into_iter().flatten();
+        let other = items.into_iter().find(|item| !is_chosen(&self.item_choices, item));
+        let other = other.map(|item| format!("`{}` is none of the choices", written(item)));
+        let none = || "it is none of the choices".to_owned();
+        problem.or(other).or_else(|| (!is_chosen(&self.choices, value)).then(none))
+    }
 }
 
 /// Asks for one field; `None` if the user leaves it out.
@@ -117,52 +206,25 @@ pub(super) async fn ask_field(
     schema: &ArgumentSchema,
     terminal: &Terminal,
 ) -> std::io::Result<Option<Value>> {
-    let argument = schema.argument(name).unwrap_or(&Value::Null);
-    let default = argument.get("default");
-    let choices = choices(argument);
-    let of_items = argument.get("items").map(self::choices).unwrap_or_default();
-    let listed =
-        |values: &[Value]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-    let mut details = match (choices.is_empty(), of_items.is_empty()) {
-        (false, _) => listed(&choices),
-        (true, false) => format!("a JSON list of {}", listed(&of_items)),
-        (true, true) => {
-            let types = schema.type_names(name);
-            let is_json = types.iter().any(|it| ["array", "object"].contains(&&**it));
-            types.join(" or ") + if is_json { ", as JSON" } else { "" }
-        }
-    };
-    if let Some(default) = default {
-        details += &format!(", default {default}");
-    } else if !schema.required().contains(&name) {
-        details += ", optional";
-    }
-    let description = argument.get("description").or_else(|| argument.get("title"));
+    let field = AskedField::new(name, schema);
+    let description = field.argument.get("description").or_else(|| field.argument.get("title"));
     if let Some(description) = description.and_then(Value::as_str) {
         terminal.say_verbatim(&format!("  {}\n", escape_control(description)));
     }
-    let question = format!("  {} ({}): ", escape_control(name), escape_control(&details));
+    let question = format!("  {} ({}): ", escape_control(name), escape_control(&field.details()));
     for _ in 0..MAX_ATTEMPTS {
         let line = terminal.ask_line_async(&question).await?;
         let line = line.trim_end_matches(['\r', '\n']);
         if line.is_empty() {
-            return Ok(default.cloned());
+            return Ok(field.default().cloned());
         }
-        let value = schema.typed(name, line).to_value();
-        let properties = json!({ "type": "object", "properties": { name: argument } });
-        let given = Raw::from_value(&json!({ name: value }));
-        let texts = schema.text_problems(&given.to_value()).into_iter().next();
-        let problem = texts.or_else(|| {
-            let invalid = validate_arguments(&Raw::from_value(&properties), &given).err();
-            invalid.map(|it| it.problems().join("; "))
-        });
-        let problem = match problem {
-            Some(problem) => problem,
-            None if choices.is_empty() || choices.contains(&value) => return Ok(Some(value)),
-            None => "it is none of the choices".to_owned(),
-        };
-        let problem = escape_control(&problem);
-        terminal.say(&format!("  the answer does not fit: {problem}\n"));
+        match field.value(line) {
+            Ok(value) => return Ok(Some(value)),
+            Err(problem) => {
+                let problem = escape_control(&problem);
+                terminal.say(&format!("  the answer does not fit: {problem}\n"));
+            }
+        }
     }
     Ok(None)
 }

@@ -193,7 +193,7 @@ impl ArgumentSchema {
     }
 
     /// The schemas that all have to hold: these, and those of their `$ref` and `allOf`.
-    fn conjunction<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Value> {
+    pub(crate) fn conjunction<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let mut found: Vec<&Value> = Vec::new();
         let mut open = schemas.to_vec();
         while let Some(schema) = open.pop() {

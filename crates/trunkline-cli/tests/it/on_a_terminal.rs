@@ -103,13 +103,43 @@ fn elicitation_is_answered_by_questions() {
     }
 }
 
+/// Seen: titles of choices were not shown, and a choice of several was refused unless it was a JSON list.
+#[test]
+fn choices_are_shown_and_named_by_their_titles() {
+    let call = ["call", "e", "trigger-elicitation-request"];
+    let mut answers = vec![("  name (string", "Ann\n")];
+    answers.extend([("): ", "\n"); 7]);
+    answers.extend([
+        ("Monica or Rachel or Joey or Chandler or Ross or Phoebe; default Monica): ", "Ross\n"),
+        ("(any of Guitar, Piano, Violin, Drums, Bass, separated by commas; ", "Piano, Harp\n"),
+        ("the answer does not fit: `Harp` is none of the choices", ""),
+        ("MultipleSelectEnum (any of ", "Piano, Bass\n"),
+        ("(hero-1 (Superman) or hero-2 (Green Lantern) or hero-3 (Wonder", "green lantern\n"),
+        ("(any of fish-1 (Tuna), fish-2 (Salmon), fish-3 (Trout), ", "[\"fish-1\", \"Trout\"]\n"),
+        ("(pet-1 (Cats) or pet-2 (Dogs) or ", "Dogs\n"),
+        ("to server e? [y/N] ", "y\n"),
+    ]);
+    let shown = on_terminal(&everything(), 200, &call, &answers);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    let sent = shown.text.split_once("Send ").expect(&shown.text).1;
+    for part in [
+        r#""untitledSingleSelectEnum":"Ross""#,
+        r#""untitledMultipleSelectEnum":["Piano","Bass"]"#,
+        r#""titledSingleSelectEnum":"hero-2""#,
+        r#""titledMultipleSelectEnum":["fish-1","fish-3"]"#,
+        r#""legacyTitledEnum":"pet-2""#,
+    ] {
+        assert!(sent.contains(part), "{part}: {sent}");
+    }
+}
+
 /// Seen: a value that is no choice was sent, and the choices were not shown.
 #[test]
 fn missing_arguments_are_checked() {
     let answers = [
-        ("location (\"New York\" or \"Chicago\" or \"Los Angeles\"): ", "Paris\n"),
+        ("location (New York or Chicago or Los Angeles): ", "Paris\n"),
         ("the answer does not fit", ""),
-        ("location (\"New York\" or \"Chicago\" or \"Los Angeles\"): ", "Chicago\n"),
+        ("location (New York or Chicago or Los Angeles): ", "Chicago\n"),
     ];
     let shown = on_terminal(&everything(), 200, &["call", "e", "get-structured-content"], &answers);
     assert!(shown.code == 0 && shown.text.contains("temperature"), "{}", shown.text);
