@@ -34,6 +34,11 @@ pub(super) fn notes(host: &str, text: &str) -> Vec<String> {
             notes.extend(at("tools").filter(is_limit).map(|_| note("tools", reason)));
             notes.extend(at("allowedTools").map(|_| note("allowedTools", APPROVAL)));
         }
+        "mcporter" => {
+            let reason = "the files of other hosts are not followed; `trunkline import` reads them";
+            let has_hosts = |value: &Value| value.as_array().is_none_or(|it| !it.is_empty());
+            notes.extend(at("imports").filter(has_hosts).map(|_| note("imports", reason)));
+        }
         _ => {}
     }
     notes

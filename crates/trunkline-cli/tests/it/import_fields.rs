@@ -167,3 +167,29 @@ fn the_default_of_a_reference_is_no_credential() {
     assert!(!run.messages.contains("plain: "), "{run}");
     assert!(run.messages.contains("token: `args` has a credential in plain text"), "{run}");
 }
+
+/// Seen: `bearerTokenEnv` was left out, a command line was one program, and `imports` was not named.
+#[test]
+fn servers_of_mcporter_are_imported_as_it_runs_them() {
+    let folder = Folder::new();
+    let config = json!({ "imports": ["cursor"], "mcpServers": {
+        "words": { "command": format!("'{}' demo-server words", env!("CARGO_BIN_EXE_trunkline")) },
+        "docs": { "baseUrl": "https://example.com/mcp", "bearerTokenEnv": "DOCS_TOKEN" },
+        "plain": { "baseUrl": "https://example.com/plain", "bearerToken": "sesame-open" },
+    } });
+    let path = home(&folder).join(".mcporter/mcporter.json");
+    write(&path, &config.to_string());
+    let run = folder.run(&["import", "mcporter"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.messages.contains("mcporter.json: `imports` is not carried over: "), "{run}");
+    assert!(!run.to_string().contains("sesame"), "{run}");
+    let servers = own_servers(&folder);
+    assert_eq!(servers["words"]["args"], json!(["demo-server", "words"]), "{servers}");
+    assert_eq!(servers["docs"]["headers"]["Authorization"], "Bearer ${DOCS_TOKEN}");
+    assert_eq!(servers["plain"]["headers"]["Authorization"], "Bearer sesame-open");
+    let path = path.to_str().unwrap();
+    let run = folder.run(&["call", "words", "shout", "text=hi", "--config", path]);
+    assert!(run.code == 0 && run.output.contains("HI"), "{run}");
+    let run = folder.run(&["check", "-v", path]);
+    assert!(run.to_string().contains("`imports` is kept and has no effect"), "{run}");
+}

@@ -1,6 +1,6 @@
 //! Reads a configuration text of any supported host and format into one tree with the keys of `raw`.
 //!
-//! Files in TOML and YAML have keys that no JSON file of another host has. They are translated here, with
+//! Files in TOML and YAML, and those of mcporter, have keys that no other file has. They are translated here, with
 //! their spans, so that every later stage handles one set of keys. A value that cannot be translated is
 //! passed on unchanged, and reported where it is decoded.
 
@@ -9,6 +9,7 @@ mod codex;
 mod goose;
 mod librechat;
 mod continue_dev;
+mod mcporter;
 mod section;
 
 use std::sync::Arc;
@@ -118,7 +119,7 @@ fn translated(source: &Arc<Source>, mut document: HostDocument) -> HostDocument 
     let is_whole = document.is_whole;
     let mut translator = Translator { source, is_whole, notes: Vec::new(), mistakes: Vec::new() };
     let (root, dialect) = match format {
-        TextFormat::Json => (root, Dialect::of_json_path(source.name())),
+        TextFormat::Json => translator.json(root),
         TextFormat::Toml => translator.toml(root),
         TextFormat::Yaml => translator.yaml(root),
     };
@@ -136,6 +137,14 @@ struct Translator<'s> {
 }
 
 impl Translator<'_> {
+    /// A file in JSON. Only that of mcporter has values to translate.
+    fn json(&mut self, root: Node) -> (Node, Dialect) {
+        match Dialect::of_json_path(self.source.name()) {
+            Dialect::Mcporter => (self.mcporter(root), Dialect::Mcporter),
+            other => (root, other),
+        }
+    }
+
     /// A file of Codex, or a configuration of Trunkline in TOML.
     fn toml(&mut self, root: Node) -> (Node, Dialect) {
         if let Some(servers) = member_of(&root, "mcp_servers") {

@@ -260,3 +260,49 @@ fn secrets_in_files_of_other_formats_are_not_quoted() {
         assert!(!report(&loaded).contains("sesame"), "{}", report(&loaded));
     }
 }
+
+/// Seen: the command line was taken for one program, and the token was not sent.
+#[test]
+fn mcporter_splits_commands_and_has_keys_for_tokens() {
+    let text = json!({
+        "imports": ["cursor"],
+        "mcpServers": {
+            "line": { "command": "python3 '/x/my server.py' --root ${ROOT:-/a b}" },
+            "whole": { "command": "python3 x", "args": ["y"] },
+            "path": { "command": "/opt/my tools/x" },
+            "token": { "baseUrl": "https://e.com/mcp", "bearerToken": "$env:A",
+                "headers": { "authorization": "x", "X-Key": "${K}" } },
+            "variable": { "base_url": "https://e.com/mcp", "bearerToken": "sesame", "bearerTokenEnv": "B" },
+            "none": { "url": "https://e.com/mcp", "bearerToken": "", "allowed_tools": ["a"] },
+        },
+    });
+    let loaded = config::parse("/home/ann/.mcporter/mcporter.json", text.to_string());
+    assert!(!loaded.has_errors(false), "{}", report(&loaded));
+    let entries = entries(&loaded.config);
+    for (name, expected) in [
+        (
+            "line",
+            json!({ "command": "python3", "args": ["/x/my server.py", "--root", "${ROOT:-/a b}"] }),
+        ),
+        ("whole", json!({ "command": "python3 x", "args": ["y"] })),
+        ("path", json!({ "command": "/opt/my tools/x" })),
+        (
+            "token",
+            json!({ "url": "https://e.com/mcp", "headers": { "X-Key": "${K}", "Authorization": "Bearer ${A}" } }),
+        ),
+        (
+            "variable",
+            json!({ "url": "https://e.com/mcp", "headers": { "Authorization": "Bearer ${B}" } }),
+        ),
+        ("none", json!({ "url": "https://e.com/mcp", "allowTools": ["a"] })),
+    ] {
+        assert_eq!(entries[name], expected, "{name}");
+    }
+    let notes = messages(&loaded, Severity::Note).join("\n");
+    assert!(notes.contains("`imports` is kept and has no effect"), "{notes}");
+    assert!(notes.contains("a path with spaces or a command line"), "{notes}");
+    assert!(!report(&loaded).contains("sesame"), "{}", report(&loaded));
+    // Other hosts run it as one program.
+    let loaded = config::parse("mcp.json", text.to_string());
+    assert!(report(&loaded).contains("looks like a whole command line"), "{}", report(&loaded));
+}

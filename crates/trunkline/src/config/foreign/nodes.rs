@@ -94,6 +94,11 @@ impl ObjectParts {
         None
     }
 
+    /// Keeps the members with certain keys.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.members.retain(|member| is_kept(&member.key.text));
+    }
+
     /// The object under a key, if anything was added.
     pub(super) fn into_member(self, key: &str) -> Option<ObjectMember> {
         let span = self.key?;
