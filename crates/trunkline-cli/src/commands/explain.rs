@@ -18,7 +18,7 @@ use crate::environment::ProcessEnv;
 use crate::host::caller::CallerOptions;
 use crate::host::command_host::{ProblemDetail, report_failures, with_host};
 use crate::host::listing::{reason_json, renamed_text};
-use crate::host::resolve::{NameSearch, TimeLimit, owners, unavailable_servers};
+use crate::host::resolve::{NameSearch, TimeLimit, owners, silent_server};
 use crate::output::exit::{Failure, FailureKind, Outcome};
 use crate::output::report;
 use crate::output::terminal::Terminal;
@@ -156,12 +156,18 @@ fn nothing(
     failures: &[Error],
     terminal: &Terminal,
 ) -> Failure {
+    // A name without a known prefix may be a server's own name.
     let owners = could_have(search);
-    let is_owner = |error: &&Error| error.server().is_some_and(|it| owners.contains(it));
-    let silent: Vec<_> = failures.iter().filter(is_owner).cloned().collect();
-    if let [others @ .., last] = silent.as_slice() {
-        report_failures(others, terminal);
-        return unavailable_servers(search.name, last);
+    let is_owner = |it: &ServerName| owners.is_empty() || owners.contains(it);
+    let is_of_owner = |server: Option<&ServerName>| server.is_some_and(is_owner);
+    let silent: Vec<_> = failures.iter().filter(|it| is_of_owner(it.server())).cloned().collect();
+    let held = || {
+        let is_uri = search.name.contains(ADDRESS_SIGN);
+        let held = search.hosted.all_held();
+        held.into_iter().find(|it| is_uri || is_of_owner(it.server()))
+    };
+    if let Some(failure) = silent_server(search.name, &silent, held, terminal) {
+        return failure;
     }
     let what = match search.name.contains(ADDRESS_SIGN) {
         true => "resource",

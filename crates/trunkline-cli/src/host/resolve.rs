@@ -189,7 +189,20 @@ impl NameSearch<'_> {
         let is_asked = |it: &ServerName| is_ownerless && !taken_away.contains(it);
         others.retain(|server| is_asked(server));
         let look = self.attempt(kind, &self.unknown(others, &[kind]), terminal).await?;
+        if is_ownerless && let Err(ResolveError::Unknown { failure, .. }) = &look.led {
+            let held = || self.held_servers(&view).into_iter().next();
+            if let Some(silent) = silent_server(self.name, &look.failures, held, terminal) {
+                return Err(silent.with_suggestions_of(failure).into());
+            }
+        }
         self.finish(look)
+    }
+
+    /// The errors of servers that could have items in a view and are not trusted.
+    fn held_servers(&self, view: &View) -> Vec<Failure> {
+        let mut held = self.hosted.all_held();
+        held.retain(|it| it.server().is_some_and(|server| view.could_contain(server)));
+        held
     }
 
     /// The servers without cached lists of these kinds.
@@ -212,14 +225,11 @@ impl NameSearch<'_> {
             Ok(found) => Ok(found.entry.server().name.clone()),
             Err(none) => Err(self.not_found(&view, none)),
         };
-        if let (Err(ResolveError::Unknown { .. }), [others @ .., last]) =
-            (&led, failures.as_slice())
+        if let Err(ResolveError::Unknown { .. }) = &led
+            && let Some(silent) =
+                silent_server(self.name, &failures, || self.held_holder(), terminal)
         {
-            report_failures(others, terminal);
-            return Err(unavailable_servers(self.name, last).into());
-        }
-        if let (Err(ResolveError::Unknown { .. }), Some(held)) = (&led, self.held_holder()) {
-            return Err(held.into());
+            return Err(silent.into());
         }
         self.finish(SearchAttempt { kind: ItemKind::Resource, view, failures, led })
     }
@@ -403,7 +413,7 @@ fn how_to_see(reason: &Reason<'_>) -> String {
 }
 
 /// The error if a server that could have the item did not respond.
-pub(crate) fn unavailable_servers(name: &str, error: &Error) -> Failure {
+fn unavailable_servers(name: &str, error: &Error) -> Failure {
     let failure = Failure::unavailable(error);
     match error.server() {
         Some(server) => failure.saying(format!(
@@ -411,6 +421,22 @@ pub(crate) fn unavailable_servers(name: &str, error: &Error) -> Failure {
             error.message()
         )),
         None => failure,
+    }
+}
+
+/// The error if a server that could have the item did not respond, or is not trusted. Reports the others.
+pub(crate) fn silent_server(
+    name: &str,
+    failures: &[Error],
+    held: impl FnOnce() -> Option<Failure>,
+    terminal: &Terminal,
+) -> Option<Failure> {
+    match failures {
+        [others @ .., last] => {
+            report_failures(others, terminal);
+            Some(unavailable_servers(name, last))
+        }
+        [] => held(),
     }
 }
 

@@ -8,7 +8,7 @@ use trunkline::name::ServerName;
 use trunkline::view::View;
 
 use super::caller::CallerOptions;
-use super::command_host::{CommandHost, report_failures};
+use super::command_host::CommandHost;
 use super::resolve::{TimeLimit, owners};
 use crate::output::exit::{Failure, FailureKind};
 use crate::output::report::plural;
@@ -140,16 +140,15 @@ impl<'a> TypedName<'a> {
             unknown.retain(|server| !cached.contains(server));
             let failures = self.time.refresh(&unknown, &[self.kind], hosted, terminal).await?;
             found = self.own_name(&hosted.view(who)?, None);
-            match (found.as_slice(), failures.len()) {
-                ([], _) => report_failures(&failures, terminal),
-                ([one], 1..) => terminal.warn(&format!(
+            // If there is none, the search for the name reports the failures.
+            if let ([one], 1..) = (found.as_slice(), failures.len()) {
+                terminal.warn(&format!(
                     "`{one}` is used; {} cannot be asked, and may have a {} of this name too\n  \
                      write `{one}` to ask no other server",
                     plural(failures.len(), "server"),
                     self.kind.as_str(),
                     one = escape_control(one),
-                )),
-                _ => {}
+                ));
             }
         }
         match found.as_slice() {

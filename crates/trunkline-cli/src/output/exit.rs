@@ -122,6 +122,18 @@ impl Failure {
         Self { suggestions, ..self }
     }
 
+    /// Adds the suggestions of another error as a hint, if there are any.
+    #[must_use]
+    pub(crate) fn with_suggestions_of(self, other: &Self) -> Self {
+        let meant: Vec<_> = other.suggestions.iter().map(|it| format!("`{it}`")).collect();
+        if meant.is_empty() {
+            return self;
+        }
+        let meant = format!("did you mean {}?", meant.join(" or "));
+        let hint = self.hint.as_deref().map(|hint| format!("{hint}\n  {meant}"));
+        Self { hint: Some(hint.unwrap_or(meant)), suggestions: other.suggestions.clone(), ..self }
+    }
+
     /// The error for an unavailable server.
     pub(crate) fn unavailable(error: &Error) -> Self {
         let (hint, server) = (error.hint().map(str::to_owned), error.server().cloned());

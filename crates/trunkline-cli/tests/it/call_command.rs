@@ -462,3 +462,27 @@ pub(crate) fn lively_with(tools: &[&str], more: &Value) -> Folder {
     let content = json!({ "mcpServers": { "s": server } }).to_string();
     folder.file("trunkline.json", content)
 }
+
+/// Seen: a name without a prefix was an unknown one (4) while a server that could have it was down.
+#[test]
+fn an_item_that_a_silent_server_could_have_is_unavailable() {
+    let words =
+        json!({ "command": env!("CARGO_BIN_EXE_trunkline"), "args": ["demo-server", "words"] });
+    let config = json!({ "mcpServers": { "gone": { "command": "/nowhere/x" }, "words": words } });
+    let folder = Folder::new().file("c.json", config.to_string());
+    for arguments in
+        [&["call", "frob"][..], &["prompt", "frob"], &["tool", "frob"], &["explain", "frob"]]
+    {
+        let run = folder.run(&[arguments, &["--config", "c.json"]].concat());
+        assert_eq!(run.code, 5, "{arguments:?}: {run}");
+        let said = "server `gone` could not be asked whether it has `frob`: ";
+        assert_eq!(run.messages.matches(said).count(), 1, "{arguments:?}: {run}");
+        assert_eq!(run.messages.matches("was not found").count(), 1, "{arguments:?}: {run}");
+    }
+    let run = folder.run(&["call", "wrods_shout", "--config", "c.json", "--format", "json"]);
+    assert!(run.code == 5 && run.messages.contains("did you mean `words_shout`?"), "{run}");
+    assert_eq!(run.json()["error"]["suggestions"], json!(["words_shout"]), "{run}");
+    // A name with the prefix of a server that responds can be of no other.
+    assert_eq!(folder.run(&["call", "words_frob", "--config", "c.json"]).code, 4);
+    assert_eq!(folder.run(&["call", "shout", "text=a", "--config", "c.json"]).code, 0);
+}
