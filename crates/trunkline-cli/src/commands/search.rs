@@ -33,7 +33,7 @@ pub(crate) fn run(
     let is_valid = search.validate();
     is_valid.map_err(|error| Failure::new(FailureKind::Usage, error.problem().to_owned()))?;
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
-    let problems = ProblemDetail::Shown;
+    let problems = ProblemDetail::of_list(arguments.server.as_deref());
     with_host(problems, settings, environment, terminal, async |hosted, terminal| {
         let listed = ListedTools::of(
             &who,

@@ -47,7 +47,7 @@ pub(crate) fn run(
         return Err(two_servers(name).into());
     }
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
-    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
+    with_host(ProblemDetail::OfServer, settings, environment, terminal, async |hosted, terminal| {
         let server = match arguments.server() {
             Some(name) => hosted.find(name)?,
             None => only_server(hosted)?,

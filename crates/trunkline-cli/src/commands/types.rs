@@ -24,7 +24,8 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
-    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
+    let problems = ProblemDetail::of_list(arguments.server.as_deref());
+    with_host(problems, settings, environment, terminal, async |hosted, terminal| {
         let server = arguments.server.as_deref();
         let listed =
             ListedTools::of(&who, (server, &arguments.lists), settings, hosted, terminal).await?;

@@ -75,8 +75,17 @@ enum Lifetime {
 pub(crate) enum ProblemDetail {
     /// In full: the command concerns all servers.
     Shown,
+    /// In full, for a command that names a server: its error says if that server is not trusted.
+    OfServer,
     /// As a count: the command concerns one item, and most problems have no effect on it.
     Counted,
+}
+
+impl ProblemDetail {
+    /// The detail for a command that concerns all servers or one.
+    pub(crate) fn of_list(server: Option<&str>) -> Self {
+        if server.is_some() { Self::OfServer } else { Self::Shown }
+    }
 }
 
 /// Loads the configuration, reports its problems, and runs a command on a host of it. The servers
@@ -123,7 +132,7 @@ pub(crate) fn with_host(
     let roots = Arc::new(roots);
     let builder = with_roots(with_service(builder, settings, environment, &roots), &roots);
     let result = run_with((loaded, agents, roots), builder, terminal, command);
-    if problems == ProblemDetail::Counted && !held.explain(&result) {
+    if problems != ProblemDetail::Shown && !held.explain(&result) {
         held.say(terminal);
     }
     if comes_last && result.is_ok() {

@@ -36,7 +36,8 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let who = CallerOptions::read(&arguments.who, settings, environment)?;
-    with_host(ProblemDetail::Shown, settings, environment, terminal, async |hosted, terminal| {
+    let problems = ProblemDetail::of_list(arguments.server());
+    with_host(problems, settings, environment, terminal, async |hosted, terminal| {
         // Reports an unknown agent before anything is started.
         let view = hosted.view_with_warnings(&who, terminal)?;
         let asked = asked(arguments, hosted, &view)?;

@@ -61,6 +61,35 @@ fn discovered_file_starts_nothing() {
     assert_eq!(call.messages.matches("not trusted yet").count(), 1, "{call}");
 }
 
+/// Seen: a name without a prefix was an unknown one (4), and the reason was said twice.
+#[test]
+fn items_and_lists_of_an_untrusted_server_are_unavailable_and_it_is_said_once() {
+    let folder = Folder::new();
+    let (server, mark) = marking(&folder);
+    write(&folder, "trunkline.json", &json!({ "a": server }));
+    for (arguments, code) in [
+        (&["call", "shout", "text=a"][..], 5),
+        (&["call", "a", "shout"], 5),
+        (&["prompt", "greet"], 5),
+        (&["tool", "shout"], 5),
+        (&["explain", "shout"], 5),
+        (&["explain", "a_shout"], 5),
+        (&["explain", "x://y"], 5),
+        (&["explain", "shout", "--server", "a"], 5),
+        (&["skill", "a"], 5),
+        (&["tools", "a"], 5),
+        (&["prompts", "--server", "a"], 5),
+        (&["search", "x", "--server", "a"], 5),
+        (&["types", "--server", "a"], 5),
+        (&["tools"], 1),
+    ] {
+        let run = bare(&folder, arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {run}");
+        assert_eq!(run.messages.matches("not trusted yet").count(), 1, "{arguments:?}: {run}");
+    }
+    assert!(!mark.exists());
+}
+
 /// Regression: an unreadable setting hid the servers from the review, and a layer that replaced the
 /// setting ran them.
 #[test]
