@@ -111,7 +111,15 @@ impl ArgumentWords {
         let failure = |message| Failure::new(FailureKind::BadArguments, message);
         let candidates = if missing.is_empty() { &all } else { &missing };
         let Some(first) = candidates.first() else {
-            return Err(failure(format!("the tool has no arguments, and `{shown}` is one")).into());
+            return Err(match schema.allows(text) {
+                true => {
+                    let message =
+                        format!("`{shown}` has no name, and the tool describes no arguments");
+                    failure(message).with_hint(format!("give it a name: `name={shown}`"))
+                }
+                false => failure(format!("the tool has no arguments, and `{shown}` is one")),
+            }
+            .into());
         };
         let message = match missing.len() {
             0 | 1 if bare > 1 => {

@@ -89,6 +89,12 @@ fn one_value_needs_no_name_if_one_argument_is_missing() {
     let none =
         typed(&json!({ "properties": {}, "additionalProperties": false }), &["5"]).unwrap_err();
     assert!(none.contains("the tool has no arguments"), "{none}");
+    // Seen: "the tool has no arguments", of a tool that takes any.
+    for open in [json!({ "type": "object" }), json!({ "additionalProperties": true })] {
+        let problem = typed(&open, &["5"]).unwrap_err();
+        assert!(problem.contains("`5` has no name") && problem.contains("`name=5`"), "{problem}");
+        assert_eq!(typed(&open, &["a=5"]).as_deref(), Ok(r#"{"a":5}"#));
+    }
 }
 
 #[test]
