@@ -7,3 +7,4 @@ pub(crate) mod display;
 pub(crate) mod nested_command;
 pub(crate) mod inspection;
 pub(crate) mod consent;
+pub(crate) mod trusted_edit;

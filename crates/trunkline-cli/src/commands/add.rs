@@ -1,5 +1,6 @@
 //! `trunkline add`, `remove` and `init`: change Trunkline's own configuration file.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -9,6 +10,7 @@ use trunkline::name::ServerName;
 
 use crate::arguments::{AddArguments, Format, RemoveArguments, TargetArguments, quoted};
 use crate::config::inspection::PlannedFile;
+use crate::config::trusted_edit::TrustedEdit;
 use crate::environment::ProcessEnv;
 use crate::host_files::{FileChange, TargetChoice, TargetFile, credential_notes};
 use crate::output::exit::{Failure, FailureKind, Outcome};
@@ -157,7 +159,10 @@ fn finish(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     let path = escape_control(&change.path().to_string_lossy());
-    let backup = if is_dry { None } else { change.write()? };
+    let (backup, is_trusted) = match is_dry {
+        true => (None, false),
+        false => write_trusted(change, environment, terminal)?,
+    };
     if settings.format != Format::Text {
         let json = json!({ "file": change.path(), "written": !is_dry, "backup": backup });
         terminal.print(&report::document(&json, settings.format))?;
@@ -173,10 +178,30 @@ fn finish(
         let backup = escape_control(&backup.to_string_lossy());
         terminal.tell(&format!("the file as it was is {backup}\n"));
     }
-    if change.path().starts_with(environment.working_directory()) {
+    if is_trusted {
+        terminal.tell("the file was trusted and still is\n");
+    } else if change.path().starts_with(environment.working_directory()) {
         terminal.tell("`trunkline trust` lets its servers run where the file is found\n");
     }
     Ok(Outcome::Good)
+}
+
+/// Writes a change, and keeps the trust in the file: the user has named the change. Returns the backup, and whether the
+/// file is trusted still.
+fn write_trusted(
+    change: &FileChange,
+    environment: &ProcessEnv,
+    terminal: &Terminal,
+) -> Result<(Option<PathBuf>, bool)> {
+    let old = change.old_text();
+    let trusted = old.and_then(|old| TrustedEdit::of(change.path(), old, environment));
+    let backup = change.write()?;
+    let renewed = trusted.map(|it| it.renew(change.text(), environment));
+    let is_trusted = renewed.unwrap_or(Ok(false)).unwrap_or_else(|error| {
+        terminal.warn(&format!("the file is not trusted any more: {error:#}"));
+        false
+    });
+    Ok((backup, is_trusted))
 }
 
 fn choice(target: &TargetArguments) -> TargetChoice {

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trunkline::config::{
-    Consent, DiscoveredFiles, FileReach, LoadOptions, SearchFile, SearchPath, SearchScope,
-    escape_control,
+    Consent, DiscoveredFiles, FileReach, LoadOptions, SearchPath, SearchScope, escape_control,
 };
 
 use crate::arguments::{Format, TrustArguments, quoted};
-use crate::config::consent::{Review, required};
+use crate::config::consent::{Review, file_options, required};
 use crate::environment::{ProcessEnv, TrustedFile, outside_files};
 use crate::output::exit::Outcome;
 use crate::output::report::{self, plural};
@@ -178,40 +177,28 @@ impl TrustCommand<'_> {
     /// Options that discover only the given file, and the description of its location.
     fn options(&self) -> Result<(LoadOptions, String)> {
         let here = self.environment.working_directory();
-        let mut places = SearchPath { walk: SearchScope::Up, ..SearchPath::trunkline(None) };
-        places.inline_variables.clear();
-        places.path_variables.clear();
         let (working_directory, place) = match &self.arguments.path {
             None => (here.to_owned(), "here".to_owned()),
             Some(named) => {
                 let path = here.join(named);
                 let shown = escape_control(&named.to_string_lossy());
                 if self.environment.has_file(&path) {
-                    places.walk = SearchScope::Stay;
-                    let (folder, candidate) = split(&path, &places.candidates)
+                    let options = file_options(&path);
+                    let options = options
                         .with_context(|| format!("{shown} has no name that is ever found"))?;
-                    places.candidates = vec![candidate];
-                    (folder, format!("at {shown}"))
-                } else {
-                    (path, format!("in {shown}"))
+                    return Ok((options, format!("at {shown}")));
                 }
+                (path, format!("in {shown}"))
             }
         };
-        let options = LoadOptions {
-            places,
-            working_directory,
-            discovered: DiscoveredFiles::Run,
-            ..LoadOptions::default()
-        };
+        let mut places = SearchPath { walk: SearchScope::Up, ..SearchPath::trunkline(None) };
+        places.inline_variables.clear();
+        places.path_variables.clear();
+        let discovered = DiscoveredFiles::Run;
+        let options =
+            LoadOptions { places, working_directory, discovered, ..LoadOptions::default() };
         Ok((options, place))
     }
-}
-
-/// The directory in which a file would be discovered, and the matching search entry.
-fn split(path: &Path, candidates: &[SearchFile]) -> Option<(PathBuf, SearchFile)> {
-    let candidate = candidates.iter().find(|candidate| path.ends_with(&candidate.path))?;
-    let levels = candidate.path.components().count();
-    Some((path.ancestors().nth(levels)?.to_owned(), candidate.clone()))
 }
 
 fn file_json(path: &str, file: &TrustedFile) -> Value {

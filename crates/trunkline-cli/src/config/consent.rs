@@ -2,12 +2,13 @@
 //! terminal (SEC-1).
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use trunkline::config::{
     ColorStyle, Consent, ConsentHold, ConsentHoldReason, ContentDigest, DiscoveredFile,
     DiscoveredFiles, Environment as _, FileOrigin, FileReach, FoundBy, LoadOptions, LoadedConfig,
-    Origin, Resolver as _, Use, UsedFile, env_file_names, escape_control,
+    Origin, Resolver as _, SearchPath, SearchScope, Use, UsedFile, env_file_names, escape_control,
 };
 use trunkline::name::ServerName;
 
@@ -205,21 +206,45 @@ impl Review {
 
     /// Stores the consent to exactly the reviewed content.
     pub(crate) fn remember(&self, reach: FileReach, environment: &ProcessEnv) -> Result<()> {
-        let trusted = TrustedFile {
+        let mut store = environment.trust_store()?;
+        store.insert(&self.file.path, self.trusted(reach))?;
+        Ok(())
+    }
+
+    /// Stores the consent to exactly the reviewed content in place of an earlier one, with the same reach. Returns
+    /// whether the earlier one was still there.
+    pub(crate) fn renew(&self, before: &TrustedFile, environment: &ProcessEnv) -> Result<bool> {
+        let mut store = environment.trust_store()?;
+        let trusted = self.trusted(before.reach.clone());
+        Ok(store.renew(&self.file.path, before, trusted)?)
+    }
+
+    fn trusted(&self, reach: FileReach) -> TrustedFile {
+        TrustedFile {
             digest: self.file.digest.to_string(),
             reach,
             uses: self.lines.iter().map(|line| line.used.clone()).collect(),
             since: ProcessEnv::today(),
-        };
-        let mut store = environment.trust_store()?;
-        store.insert(&self.file.path, trusted)?;
-        Ok(())
+        }
     }
 
     /// Stores that exactly this content is not to be asked about again.
     pub(crate) fn block(&self, environment: &ProcessEnv) -> Result<()> {
         Ok(environment.trust_store()?.block(&self.file)?)
     }
+}
+
+/// Options that discover only the file at a path; `None` if it has no name that is ever found.
+pub(crate) fn file_options(path: &Path) -> Option<LoadOptions> {
+    let mut places = SearchPath { walk: SearchScope::Stay, ..SearchPath::trunkline(None) };
+    places.inline_variables.clear();
+    places.path_variables.clear();
+    let candidate = places.candidates.iter().find(|it| path.ends_with(&it.path))?.clone();
+    let levels = candidate.path.components().count();
+    let working_directory = path.ancestors().nth(levels)?.to_owned();
+    places.candidates = vec![candidate];
+    let discovered = DiscoveredFiles::Run;
+    Some(LoadOptions { places, working_directory, discovered, ..LoadOptions::default() })
 }
 
 /// Everything that the servers of a discovered file would use, and the paths of its agents.

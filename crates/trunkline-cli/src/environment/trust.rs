@@ -119,6 +119,23 @@ impl TrustStore {
         })
     }
 
+    /// Replaces the consent to a file, unless it is another than before by now. Returns whether it was replaced.
+    pub(crate) fn renew(
+        &mut self,
+        path: &Path,
+        before: &TrustedFile,
+        trusted: TrustedFile,
+    ) -> io::Result<bool> {
+        let Some(key) = key(path) else { return Ok(false) };
+        self.change(|store| {
+            let is_same = store.files.get(&key) == Some(before);
+            if is_same {
+                store.files.insert(key, trusted);
+            }
+            is_same
+        })
+    }
+
     /// Removes a file. Returns whether it was in the store.
     pub(crate) fn remove(&mut self, path: &Path) -> io::Result<bool> {
         let Some(key) = key(path) else { return Ok(false) };

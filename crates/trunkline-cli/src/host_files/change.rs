@@ -29,6 +29,16 @@ impl FileChange {
         self.file.path()
     }
 
+    /// The text of the file as it was; `None` if there was no file.
+    pub(crate) fn old_text(&self) -> Option<&str> {
+        self.file.exists().then(|| self.file.text())
+    }
+
+    /// The text that is written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the text is the same as before.
     pub(crate) fn is_empty(&self) -> bool {
         self.file.text() == self.text && self.file.exists()

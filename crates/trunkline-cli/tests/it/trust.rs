@@ -90,6 +90,40 @@ fn items_and_lists_of_an_untrusted_server_are_unavailable_and_it_is_said_once() 
     assert!(!mark.exists());
 }
 
+/// Seen: `add` and `remove` took away the trust in a file that only Trunkline had changed.
+#[test]
+fn a_change_on_the_command_line_keeps_the_trust_in_a_file() {
+    let folder = Folder::new();
+    let (server, _) = marking(&folder);
+    write(&folder, "trunkline.json", &json!({ "a": server }));
+    let is_trusted = || bare(&folder, &["config", "--format", "json"]).json()["hold"].is_null();
+    // What was not trusted is not trusted by a change.
+    assert_eq!(bare(&folder, &["add", "b", "--", "true"]).code, 0);
+    assert!(!is_trusted());
+    assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+    let run = bare(&folder, &["add", "c", "--", "true"]);
+    assert!(run.messages.contains("was trusted and still is"), "{run}");
+    assert!(is_trusted(), "{run}");
+    assert_eq!(bare(&folder, &["remove", "c"]).code, 0);
+    assert!(is_trusted());
+    assert_eq!(bare(&folder, &["add", "c", "--dry-run", "--", "true"]).code, 0);
+    assert!(is_trusted());
+    let list = bare(&folder, &["trust", "--list", "--format", "json"]).json();
+    assert!(!list.to_string().contains("`c`") && list.to_string().contains("`b`"), "{list}");
+    // The change of another program is not trusted with the next one of ours.
+    write(&folder, "trunkline.json", &json!({ "a": { "command": "false" } }));
+    let run = bare(&folder, &["add", "d", "--", "true"]);
+    assert!(run.messages.contains("`trunkline trust` lets"), "{run}");
+    assert!(!is_trusted());
+    // Nor is anything if the store cannot be read.
+    assert_eq!(bare(&folder, &["trust", "--yes"]).code, 0);
+    let store = folder.project().join("../home/.local/state/trunkline/trust.json");
+    fs::write(&store, "{}").unwrap();
+    assert_eq!(bare(&folder, &["add", "e", "--", "true"]).code, 0);
+    assert!(!is_trusted());
+    assert_eq!(fs::read_to_string(&store).unwrap(), "{}");
+}
+
 /// Regression: an unreadable setting hid the servers from the review, and a layer that replaced the
 /// setting ran them.
 #[test]
