@@ -116,3 +116,19 @@ fn uninstall_leaves_no_empty_object_among_other_settings() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
 }
+
+/// Seen: the name was `***` in the warning.
+#[test]
+fn the_name_of_a_server_is_shown_in_diagnostics() {
+    let folder = Folder::new();
+    let add = |name: &str| {
+        let mut command = folder.command(&["add", name, "--", "nosuch"]);
+        folder.finish(command.env("PATH", "/usr/bin"))
+    };
+    let run = add("ok!");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.messages.contains("server `ok!`: the program `nosuch` is in none"), "{run}");
+    // A credential in the place of a name is not.
+    let run = add("ghp_0123456789abcdefghij");
+    assert!(run.messages.contains("server `***`: the program"), "{run}");
+}

@@ -55,6 +55,15 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", name(text))
 }
 
+/// The name of a server in backticks for a message. Other messages show it as well, so that only a credential in the
+/// place of a name is masked.
+pub(crate) fn quoted_server(server: &str) -> String {
+    match is_like_credential(server) {
+        true => format!("`{MASK}`"),
+        false => format!("`{}`", escape_control(server)),
+    }
+}
+
 /// Replaces characters that a terminal would interpret: line breaks and other control characters,
 /// and characters that change the direction or visibility of others.
 pub fn escape_control(text: &str) -> String {

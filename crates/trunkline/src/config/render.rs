@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::redact::{self, escape_control, is_hidden, quoted};
+use super::redact::{self, escape_control, is_hidden, quoted_server};
 use super::secret::MASK;
 use super::source::{Location, Span};
 
@@ -121,7 +121,7 @@ impl ReportText {
 /// The affected server, unless the message names it.
 fn subject(found: &Diagnostic) -> String {
     let Some(server) = &found.server else { return String::new() };
-    let name = quoted(server.as_str());
+    let name = quoted_server(server.as_str());
     if found.message.contains(&name) { String::new() } else { format!("server {name}: ") }
 }
 
