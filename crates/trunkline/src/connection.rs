@@ -57,6 +57,7 @@ use crate::message::Notification;
 use crate::principal::{FairSlots, Requester};
 use actor::subscriptions::Subscriptions;
 use actor::{Command, ServerActor};
+use cache::CacheWrites;
 use handler::CancelledRequest;
 use handshake::closing::SessionClosings;
 use published::PublishedState;
@@ -109,8 +110,8 @@ impl Connection {
             fingerprint = fingerprint.within(&options.resolver().working_directory());
         }
         let remembered = options.cache().load(&fingerprint);
-        let tools = remembered.map(|remembered| remembered.tools).unwrap_or_default();
-        let published = Arc::new(PublishedState::new(tools));
+        let lists = remembered.map(|remembered| remembered.lists).unwrap_or_default();
+        let published = Arc::new(PublishedState::new(lists));
         let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
         let (server, ids) = (Arc::new(server), Arc::new(RequestIds::default()));
         let task = ServerActor {
@@ -128,7 +129,7 @@ impl Connection {
             told: told.clone(),
             fading: JoinSet::new(),
             endings: SessionClosings::default(),
-            writing: JoinSet::new(),
+            writing: CacheWrites::default(),
         };
         let span = info_span!("server", server = task.server.name.as_str());
         let runtime = task.options.runtime();

@@ -17,6 +17,7 @@ use tokio::sync::{OnceCell, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::cache::CacheWrites;
 use super::handler::CancelledRequest;
 use super::handshake::closing::SessionClosings;
 use super::handshake::{ConnectedServer, ServerConnector, StreamUse};
@@ -117,7 +118,7 @@ pub(super) struct ServerActor {
     /// Sessions of failed handshakes that are closing.
     pub(super) endings: SessionClosings,
     /// Writes to the disk cache in progress.
-    pub(super) writing: JoinSet<()>,
+    pub(super) writing: CacheWrites,
 }
 
 /// Why the actor stops serving a session.
@@ -341,8 +342,7 @@ impl ServerActor {
 
     /// Waits for the writes to the disk cache. A disk that hangs does not block a shutdown.
     async fn finish_writing(&mut self) {
-        let written = async { while self.writing.join_next().await.is_some() {} };
-        let _ = timeout(PATIENCE_WITH_DISK, written).await;
+        let _ = timeout(PATIENCE_WITH_DISK, self.writing.finish()).await;
     }
 
     /// Publishes that the server has been stopped, and completes the command that closed it.

@@ -1,32 +1,29 @@
 //! Cache of discovered servers, by the fingerprint of their transport: the era they support, so
-//! that they are probed once, and their tools, so that those are known before they start.
+//! that they are probed once, and their lists, so that those are known before they start.
+
+mod file_format;
+mod writes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 use std::{fs, io};
 
-use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::pagination::PageReader;
+use super::pagination::ItemList;
 use super::state::status::RejectedItem;
 use crate::config::{Fingerprint, RemoteTransport};
 use crate::item::{Item, ItemKind};
 use crate::message::Raw;
 use crate::transport::SecretMask;
 
-/// The version of the file format. Other versions are ignored.
-const VERSION: u64 = 1;
+pub(super) use writes::CacheWrites;
 
 /// Limit on the bytes of a file, which is read while a connection is created.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-
-/// Lifetime of a file. After that, a server that may have been upgraded to the modern era is probed
-/// again.
-const LONGEST_BELIEF: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The protocol that was negotiated with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +34,12 @@ pub(super) struct NegotiatedProtocol {
 }
 
 /// The cache, in memory and optionally on disk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ServerCache {
     spoken: Mutex<HashMap<Fingerprint, NegotiatedProtocol>>,
     folder: Option<PathBuf>,
+    /// The lists that are read and written. Those of other kinds stay in the files.
+    kinds: &'static [ItemKind],
     /// Held to write a file: when many servers start, each write at the same time would need a thread of its own.
     writer: Arc<tokio::sync::Mutex<()>>,
 }
@@ -49,23 +48,54 @@ pub(super) struct ServerCache {
 #[derive(Debug)]
 pub(super) struct CachedServer {
     pub(super) spoken: NegotiatedProtocol,
-    pub(super) tools: CachedTools,
+    pub(super) lists: CachedLists,
 }
 
-/// The tools of a cache file. The default is no file.
+/// The lists of a cache file, by kind. The default is no file.
 #[derive(Debug, Default)]
-pub(super) struct CachedTools {
+pub(super) struct CachedLists([Option<CachedList>; ItemKind::ALL.len()]);
+
+impl CachedLists {
+    fn insert(&mut self, kind: ItemKind, list: CachedList) {
+        self.0[kind as usize] = Some(list);
+    }
+
+    /// Removes and returns the list of a kind.
+    pub(super) fn take(&mut self, kind: ItemKind) -> Option<CachedList> {
+        self.0[kind as usize].take()
+    }
+}
+
+/// A list of a cache file.
+#[derive(Debug)]
+pub(super) struct CachedList {
     pub(super) items: Vec<Arc<Item>>,
-    /// Tools that the server sent and that cannot be used.
+    /// Items that the server sent and that cannot be used.
     pub(super) set_aside: Vec<RejectedItem>,
-    /// When the server sent them. It is part of the file, because copies of a file have another modification time.
-    pub(super) saved_at: Option<SystemTime>,
+    /// When the server sent it. It is part of the file, because copies of a file have another modification time.
+    pub(super) saved_at: SystemTime,
+}
+
+impl Default for ServerCache {
+    fn default() -> Self {
+        Self {
+            spoken: Mutex::default(),
+            folder: None,
+            kinds: &[ItemKind::Tool],
+            writer: Arc::default(),
+        }
+    }
 }
 
 impl ServerCache {
     /// A cache that is also stored in a directory.
     pub(super) fn in_dir(folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..Self::default() }
+    }
+
+    /// The same for the lists of all kinds.
+    pub(super) fn with_all_kinds(&self) -> Self {
+        Self { folder: self.folder.clone(), kinds: &ItemKind::ALL, ..Self::default() }
     }
 
     /// The protocol that was last negotiated with a server.
@@ -88,41 +118,47 @@ impl ServerCache {
     pub(super) fn load(&self, server: &Fingerprint) -> Option<CachedServer> {
         let path = file_of(self.folder.as_ref()?, server);
         // On any problem with the file, the server is queried again.
-        let remembered = read(&path).ok()??;
+        let remembered = file_format::server_of(&read(&path)?, self.kinds)?;
         self.lock().entry(*server).or_insert(remembered.spoken);
         Some(remembered)
     }
 
-    /// Removes the cached tools of a server from disk.
+    /// Removes the cached lists of a server from disk.
     pub(super) fn remove_file(&self, server: &Fingerprint) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(file_of(folder, server));
         }
     }
 
-    /// Writes a file when no other one is written. Returns the kind of error, for a message.
+    /// Writes a record when no other one is written. Returns the kind of error, for a message.
     pub(super) fn write(
         &self,
         record: CacheRecord,
+        mask: Arc<SecretMask>,
     ) -> impl Future<Output = Option<Box<str>>> + use<> {
         let writer = Arc::clone(&self.writer);
         async move {
             let _turn = writer.lock().await;
-            let written = spawn_blocking(move || record.write()).await;
+            let written = spawn_blocking(move || record.write(&mask)).await;
             let written = written.unwrap_or_else(|error| Err(error.into()));
             written.err().map(|error| error.kind().to_string().into())
         }
     }
 
-    /// The file to write for the tools of a server; `None` without a cache directory.
+    /// The record of a list of a server; `None` without a cache directory, or if lists of this kind are not cached.
     pub(super) fn store(
         &self,
         server: &Fingerprint,
         spoken: NegotiatedProtocol,
-        tools: (&[Arc<Item>], &[RejectedItem]),
+        list: &ItemList,
     ) -> Option<CacheRecord> {
-        let path = file_of(self.folder.as_ref()?, server);
-        Some(CacheRecord { path, text: text_of(spoken, tools) })
+        let folder = self.folder.as_ref().filter(|_| self.kinds.contains(&list.kind))?;
+        let object = file_format::list_object(list);
+        let content = match list.kind {
+            ItemKind::Tool => RecordContent::Tools(file_format::file_object(spoken, &object)),
+            kind => RecordContent::List(kind, Some(object)),
+        };
+        Some(CacheRecord { path: file_of(folder, server), content })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, NegotiatedProtocol>> {
@@ -130,28 +166,85 @@ impl ServerCache {
     }
 }
 
-/// A file to be written.
+/// A list to be written to the file of its server. The other lists of the file stay.
 pub(super) struct CacheRecord {
     path: PathBuf,
-    text: String,
+    content: RecordContent,
+}
+
+enum RecordContent {
+    /// The file without other lists.
+    Tools(Raw),
+    /// A list of another kind; `None` to remove it.
+    List(ItemKind, Option<Raw>),
 }
 
 impl CacheRecord {
-    /// Whether a secret would be written.
-    pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
-        mask.masked_json(&self.text, false).is_some()
+    /// The kind of the list.
+    pub(super) fn kind(&self) -> ItemKind {
+        match &self.content {
+            RecordContent::Tools(_) => ItemKind::Tool,
+            RecordContent::List(kind, _) => *kind,
+        }
     }
 
-    /// Writes the file atomically, also with concurrent readers and writers.
-    fn write(self) -> io::Result<()> {
+    /// Whether a secret would be written.
+    pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
+        let (RecordContent::Tools(object) | RecordContent::List(_, Some(object))) = &self.content
+        else {
+            return false;
+        };
+        mask.masked_json(object.text(), false).is_some()
+    }
+
+    /// The record that removes the list instead. `None` for tools: without them there is no file.
+    pub(super) fn without_list(self) -> Option<Self> {
+        match self.content {
+            RecordContent::Tools(_) => None,
+            RecordContent::List(kind, _) => {
+                Some(Self { content: RecordContent::List(kind, None), ..self })
+            }
+        }
+    }
+
+    /// The new text of the file, with the lists that another record wrote; `None` if it stays as it is.
+    fn text(&self, mask: &SecretMask) -> Option<String> {
+        let before = read(&self.path);
+        let can_be_written = |file: &Raw| {
+            // A list that was written before may repeat a secret that is new.
+            file.bytes().len() as u64 <= MAX_FILE_BYTES
+                && mask.masked_json(file.text(), false).is_none()
+        };
+        let file = match &self.content {
+            RecordContent::Tools(file) => {
+                let lists = before.as_ref().map(file_format::other_lists);
+                let merged = lists.map(|lists| file_format::with_lists(file, &lists));
+                Some(merged.filter(can_be_written).unwrap_or_else(|| file.clone()))
+            }
+            RecordContent::List(kind, list) => {
+                let (before, key) = (before?, kind.list_key());
+                let lists = file_format::other_lists(&before);
+                let lists = match list {
+                    Some(list) => lists.with(key, list),
+                    None => lists.without(key),
+                };
+                Some(file_format::with_lists(&before, &lists)).filter(can_be_written)
+            }
+        };
+        file.map(|file| file.text().to_owned())
+    }
+
+    /// Writes the file atomically, also with concurrent readers and writers. Of two processes that write at the same
+    /// time, the file may lose the list of one: its server is asked again.
+    fn write(self, mask: &SecretMask) -> io::Result<()> {
+        let Some(text) = self.text(mask) else { return Ok(()) };
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let beside = self.path.with_extension(format!("{}-{number}.new", std::process::id()));
-        let written =
-            write_private(&beside, &self.text).and_then(|()| fs::rename(&beside, &self.path));
+        let written = write_private(&beside, &text).and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {
             let _ = fs::remove_file(&beside);
         }
@@ -159,7 +252,7 @@ impl CacheRecord {
     }
 }
 
-/// Writes a file that only its owner can read: the tools of a server may reveal something about its
+/// Writes a file that only its owner can read: the lists of a server may reveal something about its
 /// user.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
@@ -173,132 +266,160 @@ fn file_of(folder: &Path, server: &Fingerprint) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
-fn text_of(
-    spoken: NegotiatedProtocol,
-    (tools, set_aside): (&[Arc<Item>], &[RejectedItem]),
-) -> String {
-    let set_aside = set_aside.iter().map(|it| json!({ "name": it.name, "reason": it.reason }));
-    let definitions: Vec<_> = tools.iter().map(|tool| tool.definition().text()).collect();
-    let saved = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let head = json!({
-        "version": VERSION,
-        "savedAt": saved.as_secs(),
-        "modern": spoken.is_modern,
-        "sse": spoken.transport == RemoteTransport::Sse,
-        "setAside": set_aside.collect::<Vec<_>>(),
-    });
-    let tools = Raw::from_text(&format!("[{}]", definitions.join(",")));
-    let tools = tools.expect("invariant: definitions are JSON, so a list of them is");
-    Raw::from_value(&head).with("tools", &tools).text().to_owned()
-}
-
-fn read(path: &Path) -> io::Result<Option<CachedServer>> {
-    let kind = fs::metadata(path)?;
+/// Reads a file of the current version.
+fn read(path: &Path) -> Option<Raw> {
+    let kind = fs::metadata(path).ok()?;
     // A pipe, for example, would block.
     if !kind.is_file() || kind.len() > MAX_FILE_BYTES {
-        return Ok(None);
-    }
-    let mut text = String::new();
-    io::Read::read_to_string(
-        &mut io::Read::take(fs::File::open(path)?, MAX_FILE_BYTES),
-        &mut text,
-    )?;
-    Ok(remembered(&text))
-}
-
-fn remembered(text: &str) -> Option<CachedServer> {
-    let file = Raw::from_text(text).ok()?;
-    let [version, saved, modern, sse, aside] =
-        file.get_all(["version", "savedAt", "modern", "sse", "setAside"]);
-    if version?.as_u64()? != VERSION {
         return None;
     }
-    let saved = UNIX_EPOCH.checked_add(Duration::from_secs(saved?.as_u64()?))?;
-    // A file from the future is as doubtful as an old one.
-    let age = SystemTime::now().duration_since(saved).ok()?;
-    let transport =
-        if sse?.as_bool()? { RemoteTransport::Sse } else { RemoteTransport::Streamable };
-    let mut pages = PageReader::new(ItemKind::Tool, false);
-    pages.add(&file).ok()?;
-    let spoken = NegotiatedProtocol { is_modern: modern?.as_bool()?, transport };
-    let set_aside = aside.iter().flat_map(Raw::items).filter_map(|it| rejected(&it)).collect();
-    (age < LONGEST_BELIEF).then(|| CachedServer {
-        spoken,
-        tools: CachedTools { items: pages.finish().items, set_aside, saved_at: Some(saved) },
-    })
-}
-
-fn rejected(item: &Raw) -> Option<RejectedItem> {
-    let [name, reason] = item.get_all(["name", "reason"]);
-    let text = |raw: Raw| raw.as_str().map(Into::into);
-    Some(RejectedItem {
-        kind: ItemKind::Tool,
-        name: name.and_then(text),
-        reason: reason.and_then(text)?,
-    })
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    io::Read::read_to_string(&mut io::Read::take(file, MAX_FILE_BYTES), &mut text).ok()?;
+    file_format::file_of_text(&text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
+    use crate::config::{self, Secret};
+    use crate::connection::pagination::PageReader;
+
+    const SPOKEN: NegotiatedProtocol =
+        NegotiatedProtocol { is_modern: false, transport: RemoteTransport::Sse };
 
     fn server() -> Fingerprint {
         let text = r#"{ "mcpServers": { "s": { "command": "a" } } }"#;
         config::parse("mcp.json", text).config.server("s").unwrap().fingerprint()
     }
 
-    fn tools() -> Vec<Arc<Item>> {
-        let definition = Raw::from_text(r#"{"name":"t","inputSchema":{},"x":1.50}"#).unwrap();
-        vec![Arc::new(Item::new(ItemKind::Tool, "t", definition))]
+    fn list(kind: ItemKind, page: &str) -> ItemList {
+        let mut pages = PageReader::new(kind, false);
+        assert!(pages.add(&Raw::from_text(page).unwrap()).is_ok());
+        pages.finish()
+    }
+
+    fn tools() -> ItemList {
+        list(ItemKind::Tool, r#"{"tools":[{"name":"t","inputSchema":{},"x":1.50},{"name":"u"}]}"#)
+    }
+
+    fn prompts(name: &str) -> ItemList {
+        list(ItemKind::Prompt, &format!(r#"{{"prompts":[{{"name":"{name}"}},{{"name":""}}]}}"#))
+    }
+
+    fn write(cache: &ServerCache, list: &ItemList) {
+        let record = cache.store(&server(), SPOKEN, list).unwrap();
+        record.write(&SecretMask::default()).unwrap();
+    }
+
+    fn names(list: Option<&CachedList>) -> Option<Vec<&str>> {
+        Some(list?.items.iter().map(|item| item.name()).collect())
+    }
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id())))
+        }
+
+        fn cache(&self) -> ServerCache {
+            ServerCache::in_dir(self.0.join("deep")).with_all_kinds()
+        }
+
+        fn names(&self, kind: ItemKind) -> Option<Vec<String>> {
+            let loaded = self.cache().load(&server())?;
+            let names = names(loaded.lists.0[kind as usize].as_ref())?;
+            Some(names.into_iter().map(str::to_owned).collect())
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 
     #[test]
     fn cache_is_read_in_the_next_run() {
-        let folder = std::env::temp_dir().join(format!("trunkline-memory-{}", std::process::id()));
-        let cache = ServerCache::in_dir(folder.join("deep"));
+        let directory = Directory::new("memory");
+        let cache = directory.cache();
         assert!(cache.load(&server()).is_none());
-        let spoken = NegotiatedProtocol { is_modern: false, transport: RemoteTransport::Sse };
-        let reason = "it has no input schema".into();
-        let aside = [RejectedItem { kind: ItemKind::Tool, name: Some("u".into()), reason }];
-        cache.store(&server(), spoken, (&tools(), &aside)).unwrap().write().unwrap();
-        let next = ServerCache::in_dir(folder.join("deep"));
-        let remembered = next.load(&server()).unwrap();
-        assert_eq!(remembered.spoken, spoken);
-        assert_eq!(next.negotiated(&server()), Some(spoken));
-        let CachedTools { items, set_aside, saved_at } = remembered.tools;
-        assert_eq!(items[0].definition(), tools()[0].definition());
+        write(&cache, &tools());
+        let next = directory.cache();
+        let mut remembered = next.load(&server()).unwrap();
+        assert_eq!(remembered.spoken, SPOKEN);
+        assert_eq!(next.negotiated(&server()), Some(SPOKEN));
+        let CachedList { items, set_aside, saved_at } =
+            remembered.lists.take(ItemKind::Tool).unwrap();
+        assert_eq!(items[0].definition(), tools().items[0].definition());
         assert_eq!(set_aside[0].name.as_deref(), Some("u"));
         assert_eq!(&*set_aside[0].reason, "it has no input schema");
-        assert!(saved_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
-        fs::remove_dir_all(&folder).unwrap();
+        assert!(saved_at.elapsed().unwrap().as_secs() < 60);
+        // It was never listed, which is not the same as an empty list.
+        assert!(remembered.lists.take(ItemKind::Prompt).is_none());
     }
 
+    /// CON-9: a list of one kind does not remove those of the others, in any order.
     #[test]
-    fn files_that_are_damaged_old_or_of_another_version_are_not_believed() {
-        let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
-        let good = text_of(spoken, (&tools(), &[]));
-        assert!(remembered(&good).is_some());
-        // Files of earlier versions have no such list.
-        assert!(remembered(&good.replace("\"setAside\"", "\"other\"")).is_some());
-        for bad in [
-            good.replace("\"version\":1", "\"version\":2"),
-            good.replace("\"savedAt\":", "\"savedAt\":1,\"was\":"),
-            good.replace("\"savedAt\":", "\"savedAt\":9"),
-            good.replace("\"tools\"", "\"things\""),
-            good.get(..good.len() / 2).unwrap().to_owned(),
-            String::new(),
-        ] {
-            assert!(remembered(&bad).is_none(), "{bad}");
-        }
+    fn lists_of_all_kinds_are_kept_together() {
+        let directory = Directory::new("kinds");
+        let cache = directory.cache();
+        write(&cache, &prompts("lost"));
+        assert_eq!(directory.names(ItemKind::Prompt), None, "without tools there is no file");
+        write(&cache, &tools());
+        write(&cache, &prompts("p"));
+        write(&cache, &list(ItemKind::Resource, r#"{"resources":[]}"#));
+        write(&cache, &tools());
+        assert_eq!(directory.names(ItemKind::Tool).unwrap(), ["t"]);
+        assert_eq!(directory.names(ItemKind::Prompt).unwrap(), ["p"]);
+        assert_eq!(directory.names(ItemKind::Resource).unwrap(), [""; 0]);
+        assert_eq!(directory.names(ItemKind::ResourceTemplate), None);
+        let set_aside = cache.load(&server()).unwrap().lists.take(ItemKind::Prompt).unwrap();
+        assert_eq!(set_aside.set_aside[0].kind, ItemKind::Prompt);
+        write(&cache, &prompts("q"));
+        assert_eq!(directory.names(ItemKind::Prompt).unwrap(), ["q"]);
+    }
+
+    /// A gateway uses only the tools, and keeps the other lists for the commands.
+    #[test]
+    fn a_cache_of_tools_keeps_the_other_lists() {
+        let directory = Directory::new("tools-only");
+        write(&directory.cache(), &tools());
+        write(&directory.cache(), &prompts("p"));
+        let gateway = ServerCache::in_dir(directory.0.join("deep"));
+        assert!(gateway.load(&server()).unwrap().lists.take(ItemKind::Prompt).is_none());
+        assert!(gateway.store(&server(), SPOKEN, &prompts("other")).is_none());
+        write(&gateway, &tools());
+        assert_eq!(directory.names(ItemKind::Prompt).unwrap(), ["p"]);
+    }
+
+    /// SEC-2: also a list that was written before the secret was known.
+    #[test]
+    fn a_list_that_repeats_a_secret_is_removed() {
+        let directory = Directory::new("secret-list");
+        let cache = directory.cache();
+        write(&cache, &tools());
+        write(&cache, &prompts("hunter22-prompt"));
+        let mask = SecretMask::with_parts([Secret::new("hunter22-prompt".to_owned())]);
+        let again = cache.store(&server(), SPOKEN, &tools()).unwrap();
+        assert!(!again.holds_secret(&mask));
+        again.write(&mask).unwrap();
+        assert_eq!(directory.names(ItemKind::Prompt), None);
+        let record = cache.store(&server(), SPOKEN, &prompts("hunter22-prompt")).unwrap();
+        assert!(record.holds_secret(&mask));
+        let removal = record.without_list().unwrap();
+        assert!(!removal.holds_secret(&mask));
+        removal.write(&mask).unwrap();
+        assert_eq!(directory.names(ItemKind::Tool).unwrap(), ["t"]);
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_is_an_error_and_nothing_else() {
         let cache = ServerCache::in_dir("/dev/null/nowhere".into());
-        let spoken = NegotiatedProtocol { is_modern: true, transport: RemoteTransport::Streamable };
-        assert!(cache.store(&server(), spoken, (&[], &[])).unwrap().write().is_err());
+        let record = cache.store(&server(), SPOKEN, &tools()).unwrap();
+        assert!(record.write(&SecretMask::default()).is_err());
         assert!(cache.load(&server()).is_none());
-        assert!(ServerCache::default().store(&server(), spoken, (&[], &[])).is_none());
+        assert!(ServerCache::default().store(&server(), SPOKEN, &tools()).is_none());
     }
 }

@@ -125,6 +125,14 @@ impl ConnectionOptions {
         Self { cache: Arc::new(ServerCache::in_dir(folder)), ..self }
     }
 
+    /// Also caches prompts, resources and resource templates, once they were listed. Until a server runs, its lists are
+    /// those of an earlier run: this is for programs that show them with their age
+    /// ([`Connection::cached_at`](super::Connection::cached_at)).
+    #[must_use]
+    pub fn with_all_lists_cached(self) -> Self {
+        Self { cache: Arc::new(self.cache.with_all_kinds()), ..self }
+    }
+
     /// Declares the client capabilities, as the protocol defines them:
     /// `{"elicitation":{},"roots":{}}`. By default there are none.
     #[must_use]

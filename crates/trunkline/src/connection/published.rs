@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use super::cache::CachedTools;
+use super::cache::{CachedList, CachedLists};
 use super::options::ConnectionOptions;
 use super::pagination::ItemList;
 use super::session::{Session, masked_raw};
@@ -34,6 +34,14 @@ pub(super) struct ListSnapshot {
 impl ListSnapshot {
     fn unknown() -> Self {
         Self { items: Arc::new([]), is_known: false, fresh_until: None, saved_at: None }
+    }
+
+    /// A list of an earlier run.
+    fn cached(kind: ItemKind, list: CachedList) -> Self {
+        // A server without tools is asked again.
+        let is_known = kind != ItemKind::Tool || !list.items.is_empty();
+        let saved_at = Some(list.saved_at);
+        Self { items: list.items.into(), is_known, fresh_until: None, saved_at }
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -64,13 +72,18 @@ pub(super) struct PublishedState {
 }
 
 impl PublishedState {
-    /// A server that has not been started, with the tools from the cache.
-    pub(super) fn new(cached: CachedTools) -> Self {
-        let CachedTools { items, set_aside, saved_at } = cached;
-        let status = Status { tools: items.len(), set_aside, ..Status::default() };
-        let published = Self {
+    /// A server that has not been started, with the lists from the cache.
+    pub(super) fn new(mut cached: CachedLists) -> Self {
+        let mut status = Status::default();
+        let listed = ItemKind::ALL.map(|kind| {
+            let Some(mut list) = cached.take(kind) else { return ListSnapshot::unknown() };
+            status.set_aside.append(&mut list.set_aside);
+            ListSnapshot::cached(kind, list)
+        });
+        status.tools = listed[ItemKind::Tool as usize].items.len();
+        Self {
             status: watch::Sender::new(status),
-            listed: ItemKind::ALL.map(|_| watch::Sender::new(ListSnapshot::unknown())),
+            listed: listed.map(watch::Sender::new),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             edition: AtomicU64::new(0),
@@ -79,12 +92,7 @@ impl PublishedState {
             last_edition: AtomicU64::new(0),
             tail: Mutex::default(),
             unready_since: Mutex::default(),
-        };
-        let is_known = !items.is_empty();
-        let items = items.into();
-        let cached = ListSnapshot { items, is_known, fresh_until: None, saved_at };
-        published.of(ItemKind::Tool).send_replace(cached);
-        published
+        }
     }
 
     fn of(&self, kind: ItemKind) -> &watch::Sender<ListSnapshot> {
@@ -189,8 +197,10 @@ impl PublishedState {
         self.speaks_both_eras.store(described.speaks_both_eras, Ordering::Release);
         let mask = self.mask();
         let shown = |raw: &Option<Raw>| raw.clone().map(|raw| masked_raw(&mask, raw));
+        let evicted = self.evict_cached();
         self.status.send_modify(|status| {
             status.state = State::Ready;
+            status.set_aside.retain(|item| !evicted.contains(&item.kind));
             status.transport = Some(session.transport().transport());
             status.protocol = Some(session.version.as_str().into());
             status.server_info = shown(&described.server_info);
@@ -204,6 +214,16 @@ impl PublishedState {
         let (transport, version) = (session.transport().transport(), session.version.as_str());
         info!(transport, version, process = session.transport().process_id(), "server ready");
         self.begin_revision();
+    }
+
+    /// Evicts the lists of an earlier run: a server that runs is asked for its lists. Its tools are of this run already.
+    fn evict_cached(&self) -> Vec<ItemKind> {
+        let mut kinds = ItemKind::ALL.to_vec();
+        kinds.retain(|kind| self.of(*kind).borrow().saved_at.is_some());
+        for kind in &kinds {
+            self.of(*kind).send_replace(ListSnapshot::unknown());
+        }
+        kinds
     }
 
     /// Publishes a list with its TTL.

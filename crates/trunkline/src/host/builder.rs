@@ -51,6 +51,7 @@ pub struct HostBuilder {
     child: OnceLock<ChildOptions>,
     http: HttpSource,
     cache_dir: Option<PathBuf>,
+    caches_all_lists: bool,
     capabilities: Option<Raw>,
     handler: Option<Arc<dyn CallHandler>>,
     reserved: BTreeSet<Box<str>>,
@@ -107,6 +108,7 @@ impl Host {
             child: OnceLock::new(),
             http: HttpSource::Options(HttpOptions::default()),
             cache_dir: None,
+            caches_all_lists: false,
             capabilities: None,
             handler: None,
             reserved: BTreeSet::new(),
@@ -262,6 +264,11 @@ impl HostBuilder {
     /// before a server starts.
     pub fn cache_dir(self, directory: impl Into<PathBuf>) -> Self {
         Self { cache_dir: Some(directory.into()), ..self }
+    }
+
+    /// Also caches prompts, resources and resource templates, for a program that shows old lists with their age.
+    pub fn cache_all_lists(self) -> Self {
+        Self { caches_all_lists: true, ..self }
     }
 
     /// Declares client capabilities to servers, such as elicitation.
@@ -431,6 +438,9 @@ impl HostBuilder {
         let mut connections = ConnectionOptions::new(self.resolver, child, self.http.read());
         if let Some(directory) = self.cache_dir {
             connections = connections.with_cache_dir(directory);
+        }
+        if self.caches_all_lists {
+            connections = connections.with_all_lists_cached();
         }
         if let Some(capabilities) = self.capabilities {
             connections = connections.with_capabilities(capabilities);

@@ -13,7 +13,7 @@ use super::{
     Command, DownReason, ExitReason, NextState, PAUSE_AFTER_FORGOTTEN, ServerActor, queue_full,
     refuse, stale, too_many,
 };
-use crate::connection::cache::NegotiatedProtocol;
+use crate::connection::cache::{CacheRecord, NegotiatedProtocol};
 use crate::connection::handler::untrusted;
 use crate::connection::handshake::ConnectedServer;
 use crate::connection::pagination::{ItemList, PageReader};
@@ -52,8 +52,8 @@ enum LogReason {
     Client,
 }
 
-/// Why a tool list is not written to the disk cache.
-const HOLDS_SECRET: &str = "a tool repeats a secret of the configuration";
+/// Why a list is not written to the disk cache, after the kind of its items.
+const HOLDS_SECRET: &str = "repeats a secret of the configuration";
 
 impl ServerActor {
     /// Serves until the server ends, the idle timeout expires, or a command stops the actor.
@@ -325,25 +325,41 @@ impl ServerActor {
         }
     }
 
-    /// Publishes a complete list. A tool list also goes to the disk cache.
+    /// Publishes a complete list, and writes it to the disk cache.
     fn on_list(&mut self, session: &mut Session, spoken: NegotiatedProtocol, list: ItemList) {
         let ttl = list.ttl.unwrap_or(self.behaviour().tools_ttl);
-        if list.kind != ItemKind::Tool {
-            return self.published.set_list(list, ttl);
+        if list.kind == ItemKind::Tool {
+            session.set_param_headers(list.mirrored.clone());
         }
-        session.set_param_headers(list.mirrored.clone());
-        let tools = (&*list.items, &*list.set_aside);
-        let record = self.options.cache().store(&self.fingerprint, spoken, tools);
+        let record = self.options.cache().store(&self.fingerprint, spoken, &list);
         self.published.set_list(list, ttl);
-        let Some(record) = record else { return };
-        if record.holds_secret(&self.published.mask()) {
-            self.options.cache().remove_file(&self.fingerprint);
-            return self.published.record_cache_error(Some(HOLDS_SECRET.into()));
+        if let Some(record) = record {
+            self.write_record(record);
         }
-        let published = Arc::clone(&self.published);
-        while self.writing.try_join_next().is_some() {}
-        let written = self.options.cache().write(record);
-        self.writing.spawn(async move { published.record_cache_error(written.await) });
+    }
+
+    /// Writes a list to the disk cache. A list that repeats a secret is removed there.
+    fn write_record(&mut self, record: CacheRecord) {
+        let (kind, mask) = (record.kind(), self.published.mask());
+        let secret = record.holds_secret(&mask);
+        let secret = secret.then(|| format!("a {} {HOLDS_SECRET}", kind.as_str()).into());
+        let record = match secret {
+            Some(_) => record.without_list(),
+            None => Some(record),
+        };
+        let Some(record) = record else {
+            self.options.cache().remove_file(&self.fingerprint);
+            return self.published.record_cache_error(secret);
+        };
+        let (published, written) =
+            (Arc::clone(&self.published), self.options.cache().write(record, mask));
+        self.writing.spawn(async move {
+            let reason = written.await.or(secret);
+            // A list of another kind says nothing about the tools.
+            if kind == ItemKind::Tool || reason.is_some() {
+                published.record_cache_error(reason);
+            }
+        });
     }
 
     /// Handles a page of a list, and publishes the list if it is complete.

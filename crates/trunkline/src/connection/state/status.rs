@@ -60,7 +60,7 @@ pub struct Status {
     pub next_attempt: Option<Instant>,
     /// Number of consecutive restarts.
     pub restarts: u32,
-    /// Why its tools could not be cached on disk.
+    /// Why a list could not be cached on disk.
     pub not_remembered: Option<Box<str>>,
     /// The last lines of its standard error.
     pub stderr: Vec<String>,
