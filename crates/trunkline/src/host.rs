@@ -59,6 +59,7 @@ mod login_watch;
 mod progress;
 mod tool;
 mod start_error;
+mod config_source;
 mod builder;
 
 use std::collections::{BTreeMap, HashMap};

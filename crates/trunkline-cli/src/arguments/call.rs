@@ -126,7 +126,7 @@ pub(crate) struct ListArguments {
 /// How the lists of servers are loaded.
 #[derive(Debug, Args)]
 pub(crate) struct RefreshArguments {
-    /// Starts every server, also those whose tools are cached (at most 7 days old)
+    /// Starts every server, also those whose lists are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
 
@@ -423,7 +423,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "SERVER")]
     pub(crate) server: Option<String>,
 
-    /// Starts the server, also if its tools are cached (at most 7 days old)
+    /// Starts the server, also if its lists are cached (at most 7 days old)
     #[arg(long)]
     pub(crate) refresh: bool,
 

@@ -1,6 +1,6 @@
 //! `trunkline complete-line`: prints the words that can follow on a command line, for the scripts of `completions`.
 //!
-//! Starts no server: tools are those of the cache on disk. Problems are not reported, since a shell would show them in
+//! Starts no server: items are those of the cache on disk. Problems are not reported, since a shell would show them in
 //! the middle of a line.
 
 use std::path::PathBuf;
@@ -150,7 +150,7 @@ impl<'l> CommandLine<'l> {
         }
     }
 
-    /// Servers, tools, arguments and hosts, by the command.
+    /// Servers, items, arguments and hosts, by the command.
     fn items(&self, settings: &Settings, environment: &Arc<ProcessEnv>) -> Vec<String> {
         let command = self.path.first().map(String::as_str).unwrap_or_default();
         if matches!(command, "import" | "install" | "uninstall") {
@@ -168,7 +168,9 @@ impl<'l> CommandLine<'l> {
             "tools" | "prompts" | "resources" | "login" | "logout" | "restart" | "logs"
             | "remove" => known.servers(),
             "call" | "tool" => known.words(ItemKind::Tool, &self.positional, self.current),
-            "prompt" | "complete" => known.words(ItemKind::Prompt, &self.positional, self.current),
+            "prompt" => known.words(ItemKind::Prompt, &self.positional, self.current),
+            "read" if self.positional.is_empty() => known.names(ItemKind::Resource),
+            "complete" => known.completable(&self.positional, self.current),
             "explain" => [known.names(ItemKind::Tool), known.names(ItemKind::Prompt)].concat(),
             "enable" | "disable" => {
                 [known.servers(), known.names(ItemKind::Tool), known.names(ItemKind::Prompt)]
@@ -208,7 +210,7 @@ impl KnownItems {
         // Only names are read, also of a file that is not trusted.
         options.discovered = DiscoveredFiles::Run;
         let (loaded, agents) = load_waiting(environment, options).ok()?;
-        let builder = with_cache(settings, environment).start_lazily();
+        let builder = with_cache(settings, environment).cache_all_lists().start_lazily();
         let builder = builder.config(loaded.clone()).agents(agents.clone()).allow_errors();
         let view = runtime().ok()?.block_on(async {
             let host = builder.start().await.ok()?;
@@ -246,6 +248,15 @@ impl KnownItems {
                 current,
             ),
         }
+    }
+
+    /// The words of `complete`: those of `prompt`, or a resource template.
+    fn completable(&self, before: &[&str], current: &str) -> Vec<String> {
+        let mut words = self.words(ItemKind::Prompt, before, current);
+        if before.is_empty() {
+            words.extend(self.names(ItemKind::ResourceTemplate));
+        }
+        words
     }
 
     fn own_names(&self, kind: ItemKind, server: &str) -> Vec<String> {

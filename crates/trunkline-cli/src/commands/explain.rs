@@ -49,7 +49,7 @@ pub(crate) fn run(
         let kinds = kinds(search.name);
         let view = hosted.view(&who)?;
         let known = match arguments.refresh {
-            true => Vec::new(),
+            true => BTreeSet::new(),
             false => remembered(&search, kinds, &view),
         };
         let failures = match known.is_empty() {
@@ -79,23 +79,29 @@ pub(crate) fn run(
     })
 }
 
-/// The servers of all items with this name, if all their lists are cached. Empty for a URI, because
+/// The servers of all items with this name and the kinds of the items, if all these lists are cached. Empty for a URI, because
 /// servers without cached lists may have it too.
-fn remembered(search: &NameSearch<'_>, kinds: &[ItemKind], view: &View) -> Vec<ServerName> {
+fn remembered(
+    search: &NameSearch<'_>,
+    kinds: &[ItemKind],
+    view: &View,
+) -> BTreeSet<(ServerName, ItemKind)> {
     if search.name.contains(ADDRESS_SIGN) {
-        return Vec::new();
+        return BTreeSet::new();
     }
     let found = found(search, kinds, view);
-    let servers: BTreeSet<_> = found.iter().map(|entry| entry.server().name.clone()).collect();
-    let servers: Vec<_> = servers.into_iter().collect();
-    let remembered = search.hosted.cached(&servers, &[ItemKind::Tool]);
-    if remembered == servers { servers } else { Vec::new() }
+    let lists: BTreeSet<_> =
+        found.iter().map(|entry| (entry.server().name.clone(), entry.kind())).collect();
+    let is_cached = |(server, kind): &(ServerName, ItemKind)| {
+        !search.hosted.cached(std::slice::from_ref(server), &[*kind]).is_empty()
+    };
+    if lists.iter().all(is_cached) { lists } else { BTreeSet::new() }
 }
 
-fn not_started(server: &ServerName) -> String {
-    let server = escape_control(server.as_str());
+fn not_started((server, kind): &(ServerName, ItemKind)) -> String {
+    let (server, items) = (escape_control(server.as_str()), kind.list_key());
     format!(
-        "server `{server}` was not started: its tools are those of the last run; `--refresh` asks again\n"
+        "server `{server}` was not started: its {items} are those of the last run; `--refresh` asks again\n"
     )
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn with_host(
             terminal.say(&import_offer(environment));
         }
     }
-    let builder = with_cache(settings, environment).start_lazily();
+    let builder = with_cache(settings, environment).cache_all_lists().start_lazily();
     let builder = match settings.server {
         // Toggles are for the servers of the project, and this one may have the name of one of them.
         Some(_) => builder,

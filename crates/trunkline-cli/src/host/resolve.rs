@@ -26,6 +26,9 @@ use crate::output::terminal::Terminal;
 /// Limit of servers named in one message.
 const MAX_NAMED: usize = 3;
 
+/// The kinds of items that a URI may refer to.
+const ADDRESSED_KINDS: [ItemKind; 2] = [ItemKind::Resource, ItemKind::ResourceTemplate];
+
 /// The time limit of a command for everything about a call: starts, lists and the call itself.
 #[derive(Clone, Copy)]
 pub(crate) struct TimeLimit {
@@ -214,17 +217,20 @@ impl NameSearch<'_> {
     /// Resolves a URI. It does not identify its server, so every server may have it.
     pub(crate) async fn address(&self, terminal: &mut Terminal) -> Result<ResolvedName> {
         let view = self.hosted.view_with_warnings(self.who, terminal)?;
-        let asked = match &self.server {
+        let holders = match &self.server {
             Some(server) => vec![server.clone()],
             None => self.hosted.holders(&view),
         };
-        let kinds = [ItemKind::Resource, ItemKind::ResourceTemplate];
-        let failures = self.refresh(&asked, &kinds, terminal).await?;
-        let view = self.hosted.view(self.who)?;
-        let led = match view.route_resource(&self.address_in(&view)) {
-            Ok(found) => Ok(found.entry.server().name.clone()),
-            Err(none) => Err(self.not_found(&view, none)),
-        };
+        if let Some(server) = self.cached_holder(&view, &holders) {
+            let mut asked = self.unknown(holders.clone(), &ADDRESSED_KINDS);
+            asked.push(server.clone());
+            let look = self.attempt_address(&asked, terminal).await?;
+            if look.led.as_ref().is_ok_and(|found| *found == server) {
+                return self.finish(look);
+            }
+        }
+        let SearchAttempt { view, failures, led, .. } =
+            self.attempt_address(&holders, terminal).await?;
         if let Err(ResolveError::Unknown { .. }) = &led
             && let Some(silent) =
                 silent_server(self.name, &failures, || self.held_holder(), terminal)
@@ -232,6 +238,29 @@ impl NameSearch<'_> {
             return Err(silent.into());
         }
         self.finish(SearchAttempt { kind: ItemKind::Resource, view, failures, led })
+    }
+
+    /// The server whose cached list has the URI. It is asked alone, and all others if it does not have the resource any
+    /// more. A template says too little: another server may have a resource with the URI by now.
+    fn cached_holder(&self, view: &View, holders: &[ServerName]) -> Option<ServerName> {
+        let found = view.route_resource(self.name).ok()?.entry;
+        let cached = self.hosted.cached(holders, &ADDRESSED_KINDS);
+        let server = &found.server().name;
+        (found.kind() == ItemKind::Resource && cached.contains(server)).then(|| server.clone())
+    }
+
+    async fn attempt_address(
+        &self,
+        asked: &[ServerName],
+        terminal: &mut Terminal,
+    ) -> Result<SearchAttempt> {
+        let failures = self.refresh(asked, &ADDRESSED_KINDS, terminal).await?;
+        let view = self.hosted.view(self.who)?;
+        let led = match view.route_resource(&self.address_in(&view)) {
+            Ok(found) => Ok(found.entry.server().name.clone()),
+            Err(none) => Err(self.not_found(&view, none)),
+        };
+        Ok(SearchAttempt { kind: ItemKind::Resource, view, failures, led })
     }
 
     /// The URI as the view knows it. With a given server, others were not listed, so that only the

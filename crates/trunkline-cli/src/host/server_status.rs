@@ -97,7 +97,7 @@ pub(crate) fn troubles(text: &mut String, server: &Server, status: &Status) {
         let _ = writeln!(text, "\nserver `{name}`: the {kind} {tool_name} is not used: {reason}");
     }
     if let Some(reason) = &status.not_remembered {
-        let _ = writeln!(text, "\nserver `{name}`: its tools cannot be remembered: {reason}");
+        let _ = writeln!(text, "\nserver `{name}`: its lists cannot be remembered: {reason}");
         let _ = writeln!(text, "  TRUNKLINE_CACHE names the folder, or is `off`");
     }
 }

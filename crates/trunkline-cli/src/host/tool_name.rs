@@ -4,6 +4,7 @@
 use anyhow::Result;
 use trunkline::catalog::{Entry, ItemKind};
 use trunkline::config::{closest_match, escape_control};
+use trunkline::error::Error;
 use trunkline::name::ServerName;
 use trunkline::view::View;
 
@@ -133,12 +134,8 @@ impl<'a> TypedName<'a> {
         terminal: &mut Terminal,
     ) -> Result<String> {
         let mut found = self.own_name(&view, None);
-        if found.len() < 2 {
-            // Also if one is known: a server that has never been asked may have another of this name.
-            let mut unknown = hosted.holders(&view);
-            let cached = hosted.cached(&unknown, &[self.kind]);
-            unknown.retain(|server| !cached.contains(server));
-            let failures = self.time.refresh(&unknown, &[self.kind], hosted, terminal).await?;
+        if found.len() < 2 || self.kind != ItemKind::Tool {
+            let failures = self.ask_servers(&view, hosted, who, terminal).await?;
             found = self.own_name(&hosted.view(who)?, None);
             // If there is none, the search for the name reports the failures.
             if let ([one], 1..) = (found.as_slice(), failures.len()) {
@@ -171,6 +168,32 @@ impl<'a> TypedName<'a> {
                     .into())
             }
         }
+    }
+
+    /// Asks the servers that may have an item of this name. Returns the errors of those that fail.
+    ///
+    /// Servers with cached tools are not asked. Cached prompts only say which server to ask first: unless the answer is
+    /// one prompt, all servers are asked, because an old list may lack it.
+    async fn ask_servers(
+        &self,
+        view: &View,
+        hosted: &CommandHost,
+        who: &CallerOptions<'_>,
+        terminal: &mut Terminal,
+    ) -> Result<Vec<Error>> {
+        let holders = hosted.holders(view);
+        let cached = hosted.cached(&holders, &[self.kind]);
+        let is_tool = self.kind == ItemKind::Tool;
+        // Also if one is known: a server that has never been asked may have another of this name.
+        let mut asked = holders.clone();
+        asked.retain(|server| {
+            !cached.contains(server) || (!is_tool && !self.own_name(view, Some(server)).is_empty())
+        });
+        let failures = self.time.refresh(&asked, &[self.kind], hosted, terminal).await?;
+        if is_tool || self.own_name(&hosted.view(who)?, None).len() == 1 {
+            return Ok(failures);
+        }
+        Ok(self.time.refresh(&holders, &[self.kind], hosted, terminal).await?)
     }
 
     /// The exposed name of a hidden item that its server calls like this: the search for it says which rule hides it.

@@ -121,7 +121,7 @@ pub(crate) fn list_entry(unknown: &UnmatchedListEntry<'_>) -> String {
     };
     let kinds = match unknown.are_prompts_known {
         true => "tool or prompt",
-        // The disk cache contains only tools.
+        // A cached server may never have been asked for prompts.
         false => "tool",
     };
     format!("{place}`{key}` of {owner}: server `{server}` has no {kinds} `{entry}`{advice}")

@@ -132,7 +132,7 @@ pub(super) fn server() -> Vec<Member> {
         ("setAside?", list(reference("setAside")), "What it sent and is not used."),
         ("nextAttemptMs?", nullable(count()), "The time until it is started again."),
         ("restarts?", count(), ""),
-        ("notRemembered?", nullable(text()), "Why its tools are not cached."),
+        ("notRemembered?", nullable(text()), "Why its lists are not cached."),
         ("stderr?", list(text()), "The last lines of its standard error."),
         ("pid?", nullable(count()), ""),
         ("uptimeMs?", nullable(count()), ""),

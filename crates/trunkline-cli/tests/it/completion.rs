@@ -7,7 +7,7 @@ use trunkline_testkit::peers;
 
 use crate::support::program::Folder;
 
-/// A project with the reference server and a demo server, whose tools are cached.
+/// A project with the reference server and a demo server, whose lists are cached.
 fn folder() -> Folder {
     let package = "@modelcontextprotocol/server-everything/dist/index.js";
     let script = peers::node_modules().join(package);
@@ -26,7 +26,9 @@ fn folder() -> Folder {
     let folder = Folder::new()
         .file("trunkline.json", config.to_string())
         .file("other.json", other.to_string());
-    assert_eq!(folder.run(&["tools", "everything"]).code, 0);
+    for command in ["tools", "prompts", "resources"] {
+        assert_eq!(folder.run(&[command, "everything"]).code, 0);
+    }
     assert_eq!(folder.run(&["tools", "words"]).code, 0);
     folder
 }
@@ -44,6 +46,18 @@ fn servers_tools_arguments_and_values_are_completed() {
         (
             "trunkline call everything get-annotated-message includeImage=",
             "includeImage=false\nincludeImage=true\n",
+        ),
+        ("trunkline prompt everything_s", "everything_simple-prompt\n"),
+        ("trunkline prompt everything arg", "args-prompt\n"),
+        ("trunkline prompt everything args-prompt ", "city=\nstate=\n"),
+        ("trunkline complete everything_comp", "everything_completable-prompt\n"),
+        (
+            "trunkline complete demo://resource/dynamic/t",
+            "demo://resource/dynamic/text/{resourceId}\n",
+        ),
+        (
+            "trunkline read demo://resource/static/document/a",
+            "demo://resource/static/document/architecture.md\n",
         ),
         ("trunkline tools --server w", "words\n"),
         ("trunkline ls w", "words\n"),
@@ -79,7 +93,7 @@ fn a_broken_configuration_is_no_output() {
     assert_eq!((run.code, run.output.as_str(), run.messages.as_str()), (0, "", ""), "{run}");
 }
 
-/// The script for bash, in bash: it splits words at `=`.
+/// The script for bash, in bash: it splits words at `=` and `:`.
 #[test]
 fn bash_completes_words() {
     let folder = folder();
@@ -87,7 +101,8 @@ fn bash_completes_words() {
     let script = r#"
         source <(trunkline completions bash)
         compopt() { :; }
-        for COMP_LINE in "trunkline call words_sh" "trunkline call everything get-structured-content location="; do
+        for COMP_LINE in "trunkline call words_sh" "trunkline call everything get-structured-content location=" \
+            "trunkline read demo://resource/static/document/a"; do
             COMP_POINT=${#COMP_LINE}
             _trunkline
             printf '%s\n' "${COMPREPLY[@]}"
@@ -102,7 +117,7 @@ fn bash_completes_words() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(
         text,
-        "words_shout\nChicago\nLos\\ Angeles\nNew\\ York\n",
+        "words_shout\nChicago\nLos\\ Angeles\nNew\\ York\n//resource/static/document/architecture.md\n",
         "{:?}",
         String::from_utf8_lossy(&output.stderr)
     );

@@ -24,6 +24,8 @@ mod tools_command;
 mod search_command;
 mod skill_command;
 mod server_lists;
+#[cfg(target_os = "linux")]
+mod cached_items;
 mod explain_command;
 mod call_command;
 mod binary_content;

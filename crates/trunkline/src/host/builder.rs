@@ -1,14 +1,14 @@
 //! Builds a host from configuration text, files or values.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::{io, thread};
+use std::thread;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::config_source::{ConfigSource, load};
 use super::start_error::StartError;
 use super::toggle_store::ToggleStore;
 use super::{Host, HostConfig, HostOptions};
@@ -87,12 +87,6 @@ impl HttpSource {
 /// Options of child processes that inherit no variables.
 fn without_environment() -> ChildOptions {
     ChildOptions::from_environment(std::iter::empty())
-}
-
-/// The source of the configuration.
-enum ConfigSource {
-    Loaded(Box<LoadedConfig>),
-    Load(Box<LoadOptions>),
 }
 
 impl Host {
@@ -468,42 +462,4 @@ impl HostBuilder {
             HostOptions { reserved, registry, max_access, restart, toggle_store, connections };
         (host, options)
     }
-}
-
-/// An environment without files and variables, for configurations that come as text.
-struct NoEnvironment;
-
-impl Environment for NoEnvironment {
-    fn variable(&self, _name: &str) -> Option<OsString> {
-        None
-    }
-
-    fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
-        let message = "the host was built without an environment to read files with; \
-                       call `inherit_env` or `environment`";
-        Err(io::Error::new(io::ErrorKind::Unsupported, message))
-    }
-}
-
-/// Loads the configuration and, unless they are given, its agents, including those in files.
-fn load(
-    source: ConfigSource,
-    agents: Option<BTreeMap<AgentName, Agent>>,
-    environment: Option<&(dyn Environment + Send + Sync)>,
-) -> HostConfig {
-    let environment: &dyn Environment = match environment {
-        Some(environment) => environment,
-        None => &NoEnvironment,
-    };
-    let mut loaded = match source {
-        ConfigSource::Loaded(loaded) => *loaded,
-        ConfigSource::Load(options) => config::load(environment, &options),
-    };
-    let agents = agents.unwrap_or_else(|| {
-        let read = config::load_agents(environment, loaded.config.agents());
-        loaded.diagnostics.extend(read.diagnostics);
-        read.agents
-    });
-    let LoadedConfig { config, diagnostics, .. } = loaded;
-    HostConfig { config, agents, diagnostics }
 }
