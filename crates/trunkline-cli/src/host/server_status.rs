@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use trunkline::config::{Config, Server, escape_control};
 use trunkline::connection::{State, Status};
+#[cfg(unix)]
 use trunkline::host::Host;
 use trunkline::message::Raw;
 use trunkline::name::ServerName;
@@ -150,6 +151,7 @@ pub(crate) fn restarts(status: &Status) -> Option<String> {
 }
 
 /// The status of all servers of a host, with the way each is shared.
+#[cfg(unix)]
 pub(crate) fn server_statuses(host: &Host) -> Vec<Value> {
     let config = host.config();
     let connections = host.servers().connections();
