@@ -38,7 +38,7 @@ impl Endpoint {
                 let created = entry.metadata().ok()?.modified().ok()?;
                 Some((created, Self::Gateway { socket: entry.path(), process }))
             })
-            .filter(|(_, gateway)| !gateway.is_removed())
+            .filter(|(_, gateway)| !gateway.remove_if_ended())
             .collect();
         found.sort_by_key(|(created, endpoint)| (*created, endpoint.socket().to_owned()));
         found.into_iter().map(|(_, endpoint)| endpoint).take(MAX_GATEWAYS).collect()
@@ -64,7 +64,7 @@ impl Endpoint {
     }
 
     /// Removes the socket of a gateway that was killed. Returns whether it did.
-    fn is_removed(&self) -> bool {
+    fn remove_if_ended(&self) -> bool {
         match self {
             // A gateway in another container has an ID of another process, or of none.
             Self::Gateway { socket, process } if has_ended(*process) => {

@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_file_that_changes_or_goes_is_another() {
-        let name = format!("trunkline-file-stamp-{}.py", std::process::id());
+        let name = format!("trunkline-source-file-{}.py", std::process::id());
         let path = std::env::temp_dir().join(name);
         let before = [SourceFile::of(&path)];
         assert!(are_current(&before), "missing as before");

@@ -1,7 +1,6 @@
 //! Commands while `trunkline serve` runs with the same configuration: they use processes that it keeps for them.
 
 use std::fs;
-use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
@@ -42,16 +41,6 @@ fn gateway(machine: &Machine) -> Value {
 fn sockets(machine: &Machine) -> usize {
     let files = fs::read_dir(machine.runtime_folder()).unwrap().flatten();
     files.filter(|file| file.file_name().to_string_lossy().starts_with("gateway-")).count()
-}
-
-/// A command whose call a process of the gateway has received.
-fn waiting_call(machine: &Machine) -> Child {
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || {
-        run(machine, &["logs", "odd"]).output.contains("waiting")
-    });
-    call
 }
 
 #[test]
@@ -112,7 +101,7 @@ fn a_gateway_that_ends_ends_the_calls_of_its_processes() {
     let machine = Machine::new(&json!({ "mcpServers": { "odd": odd_names(&marker) } }));
     for (signal, why) in [("TERM", "was stopped"), ("KILL", "ended unexpectedly")] {
         let serving = serve(&machine, &[]);
-        let call = waiting_call(&machine);
+        let call = machine.waiting_call();
         serving.ended_by(signal);
         let ended = machine.folder.ended(call.wait_with_output().unwrap());
         assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -41,16 +41,6 @@ fn kept(machine: &Machine) -> Vec<(u64, bool)> {
     let status = machine.ps();
     let processes = status["commands"].as_array().unwrap().iter();
     processes.map(|it| (it["pid"].as_u64().unwrap_or(0), it["inUse"] == true)).collect()
-}
-
-/// A command whose call of `wait` a process of the service has received.
-fn waiting_call(machine: &Machine) -> Child {
-    let mut call = machine.folder.bare_command(&["call", "odd_wait"]);
-    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the call runs", LONGEST_START, || {
-        run(machine, &["logs", "odd"]).output.contains("waiting")
-    });
-    call
 }
 
 #[test]
@@ -232,7 +222,7 @@ fn a_process_in_use_is_not_shared() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
     output(&machine, &["call", "odd_files_read_it"]);
-    let mut call = waiting_call(&machine);
+    let mut call = machine.waiting_call();
     let other = output(&machine, &["call", "odd_files_read_it"]);
     assert_eq!(other, "files/read it in [folder]/project 1\n", "a process of its own");
     // A command that is killed during a call leaves a process that still works on it.
@@ -296,7 +286,7 @@ fn an_interrupted_call_ends_its_process() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
     output(&machine, &["call", "odd_files_read_it"]);
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     send("INT", call.id());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert_eq!(ended.messages, "error: interrupted; the servers have been stopped\n");
@@ -309,7 +299,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
     let machine = machine_with_service(
         &json!({ "mcpServers": { "odd": odd_names(&marker), "words": words(&marker) } }),
     );
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     send("KILL", machine.service_pid());
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert!(ended.code == 8 && ended.output.is_empty(), "{ended}");
@@ -322,7 +312,7 @@ fn a_service_that_is_killed_ends_the_call_and_no_other() {
 fn a_service_that_is_stopped_says_so() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     output(&machine, &["down"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert_eq!(ended.code, 8, "{ended}");
@@ -335,7 +325,7 @@ fn a_service_that_is_stopped_says_so() {
 fn a_service_that_is_paused_says_that_it_was_stopped() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     send("STOP", machine.service_pid());
     output(&machine, &["down"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
@@ -349,7 +339,7 @@ fn a_service_that_is_paused_says_that_it_was_stopped() {
 fn a_service_that_is_paused_during_a_call_ends_it() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     let service = machine.service_pid();
     send("STOP", service);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
@@ -364,7 +354,7 @@ fn a_service_that_is_paused_during_a_call_ends_it() {
 fn a_process_in_use_can_be_restarted() {
     let marker = marker();
     let machine = machine_with_odd_names(&marker);
-    let call = waiting_call(&machine);
+    let call = machine.waiting_call();
     output(&machine, &["restart", "odd"]);
     let ended = machine.folder.ended(call.wait_with_output().unwrap());
     assert_eq!(ended.code, 8, "{ended}");

@@ -10,7 +10,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::gateway::INITIALIZE;
-use super::processes::LONGEST_START;
+use super::processes::{LONGEST_START, wait_until};
 use super::program::Folder;
 
 /// A machine with a user's own configuration. Its service ends with the test.
@@ -58,6 +58,17 @@ impl Machine {
         let run = self.folder.finish(&mut command);
         let ps: Value = serde_json::from_str(&run.output).ok()?;
         u32::try_from(ps["service"]["pid"].as_u64()?).ok()
+    }
+
+    /// A command whose call of `wait` of [`odd_names`] a kept process has received.
+    pub(crate) fn waiting_call(&self) -> Child {
+        let mut call = self.folder.bare_command(&["call", "odd_wait"]);
+        let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("the call runs", LONGEST_START, || {
+            let logs = self.folder.finish(&mut self.folder.bare_command(&["logs", "odd"]));
+            logs.output.contains("waiting")
+        });
+        call
     }
 
     pub(crate) fn client(&self) -> Client {
