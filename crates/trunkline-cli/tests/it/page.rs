@@ -180,7 +180,9 @@ async fn the_api_is_as_its_document_says() {
     let mut command = peers::python_script(&peers::python().with_file_name("schemathesis"));
     command.args(["run", &format!("{}/api/v1/openapi.json", page.address)]);
     command.args(["--header", &format!("Authorization: Bearer {}", page.token)]);
-    command.args(["--exclude-path", "/api/v1/events", "--max-examples", "25", "--workers", "2"]);
+    command.args(["--exclude-path", "/api/v1/events", "--max-examples", "25"]);
+    // With several, CPython before 3.11.8 fails now and then: "AST constructor recursion depth mismatch".
+    command.args(["--workers", "1"]);
     command.args(["--generation-deterministic", "--no-color"]);
     // It keeps a cache where it runs.
     command.current_dir(page.machine.folder.project());
