@@ -75,6 +75,9 @@ pub struct CallOptions<'c> {
     pub older_era: Option<OlderEra<'c>>,
     /// The client and principal of the call, also for shared servers. `None` is the host itself.
     pub requester: Option<&'c Requester>,
+    /// Metadata of that client for modern servers, as [`client_meta`](crate::connection::client_meta) returns it, if
+    /// the request does not contain it.
+    pub client_meta: Option<&'c Raw>,
 }
 
 /// When a caller uses the legacy era of a dual-era HTTP server.
@@ -117,6 +120,7 @@ impl Default for CallOptions<'_> {
             client: None,
             older_era: None,
             requester: None,
+            client_meta: None,
         }
     }
 }
@@ -203,6 +207,7 @@ impl Route<'_> {
             since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
+            client_meta: options.client_meta.cloned(),
             ..OutgoingRequest::new(method, Some(params))
         };
         let handler = RouteHandler { inner: options.handler, route: self };
@@ -251,6 +256,7 @@ impl Route<'_> {
             since: options.since,
             rounds: options.rounds,
             requester: options.requester.cloned().unwrap_or_default(),
+            client_meta: options.client_meta.cloned(),
             ..OutgoingRequest::new(method, Some(params))
         };
         let handler = RouteHandler { inner: options.handler, route: self };

@@ -28,7 +28,7 @@ use tracing::{Instrument as _, info_span};
 
 use crate::protocol::ProtocolVersion;
 use handler::untrusted;
-use state::{error_context, retry};
+use state::{error_context, log_level::RequestedLogLevel, retry};
 
 pub use crate::connection::handler::{CallHandler, HandlerFuture, NoopHandler, ServerRequest};
 pub use crate::connection::param_headers::header_arguments;
@@ -38,10 +38,10 @@ pub use crate::connection::request_error::RequestError;
 pub use crate::connection::state::log_level::LogLevel;
 pub use crate::connection::state::status::{RejectedItem, State, Status};
 pub(crate) use client_meta::META_KEYS;
+pub use client_meta::client_meta;
 pub(crate) use credentials::login_auth;
 pub use options::{ConnectionOptions, OrphanProcess};
 pub use server_notification::ServerNotification;
-use state::log_level::RequestedLogLevel;
 pub use stream_source::{StreamFuture, StreamRequest, StreamSource};
 pub use subscription::{ResourceSubscription, TaskSubscription};
 
@@ -84,7 +84,7 @@ pub struct Connection {
     holds: HoldSender,
     log_level: watch::Sender<Option<RequestedLogLevel>>,
     published: Arc<PublishedState>,
-    told: broadcast::Sender<ServerNotification>,
+    told: broadcast::Sender<Arc<ServerNotification>>,
     /// Concurrency slots for calls, and their number.
     slots: Mutex<Option<(u32, Arc<FairSlots>)>>,
     /// List requests in flight, for callers with a short timeout.
@@ -337,7 +337,7 @@ impl Connection {
     /// Notifications of the server from now on, in order: resource updates, list changes, log
     /// messages that belong to no request, and custom notifications. Each names the only client it
     /// can concern, if it is about a call.
-    pub fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
+    pub fn notifications(&self) -> broadcast::Receiver<Arc<ServerNotification>> {
         self.told.subscribe()
     }
 

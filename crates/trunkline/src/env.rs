@@ -125,7 +125,10 @@ impl SystemEnv {
         let first = |names: &[&str]| names.iter().find_map(|name| self.var(name));
         let proxy = |names: &[&str]| first(names).filter(|it| !it.is_empty()).map(Secret::new);
         let certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"].into_iter();
-        let certificates = certificates.filter_map(|name| self.var_os(name)).map(PathBuf::from);
+        let mut certificates: Vec<_> =
+            certificates.filter_map(|name| self.var_os(name)).map(PathBuf::from).collect();
+        // Often both name the bundle of the system.
+        certificates.dedup();
         HttpOptions {
             proxies: Proxies {
                 http: proxy(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
@@ -133,7 +136,10 @@ impl SystemEnv {
                 no_proxy: first(&["no_proxy", "NO_PROXY"]).map(Into::into),
                 for_loopback: false,
             },
-            extra_root_certificates: certificates.filter_map(|path| read(&path).ok()).collect(),
+            extra_root_certificates: certificates
+                .iter()
+                .filter_map(|path| read(path).ok())
+                .collect(),
             root_certificates_hint: Some(ROOT_CERTIFICATES_HINT.into()),
             ..HttpOptions::default()
         }

@@ -51,6 +51,14 @@ impl LazyTimer {
     }
 }
 
+/// Waits until a time; forever without one. For waits that are rare: each sets a timer.
+pub(crate) async fn wait_until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -13,7 +13,7 @@ use trunkline::name::ServerName;
 use super::TaskGuard;
 
 /// The channel to that task.
-type NotificationSender = mpsc::Sender<(ServerName, ServerNotification)>;
+type NotificationSender = mpsc::Sender<(ServerName, Arc<ServerNotification>)>;
 
 pub(super) type UpstreamListeners = HashMap<ServerName, UpstreamListener>;
 

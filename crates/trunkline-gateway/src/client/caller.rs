@@ -9,7 +9,7 @@ use trunkline::call::OlderEra;
 use trunkline::connection::LogLevel;
 use trunkline::message::Raw;
 use trunkline::principal::{ClientId, RequestPath, Requester};
-use trunkline::protocol::{Era, meta};
+use trunkline::protocol::Era;
 
 use super::channel::ClientChannel;
 use super::session::{Session, requester_of};
@@ -132,24 +132,13 @@ impl Caller {
         self.ids.lists.get_or_init(digest).clone()
     }
 
-    /// Adds the client's `_meta` to parameters, as modern servers expect. Connections to legacy
-    /// servers remove it.
-    pub(crate) fn with_client_meta(&self, params: &Raw) -> Raw {
-        if self.era() == Era::Modern {
-            return params.clone();
+    /// What modern servers are told of it, if its requests do not say it themselves.
+    pub(crate) fn client_meta(&self) -> Option<Raw> {
+        match (self.era(), &self.session) {
+            (Era::Modern, _) => None,
+            (Era::Legacy, Some(session)) => Some(session.client_meta()),
+            (Era::Legacy, None) => Some(self.client.meta(self.level)),
         }
-        let level = self.level.map(|level| Raw::from_string(level.as_str()));
-        let said = [
-            (meta::CLIENT_CAPABILITIES, Some(&self.client.capabilities)),
-            (meta::CLIENT_INFO, self.client.info.as_ref()),
-            (meta::LOG_LEVEL, level.as_ref()),
-        ];
-        let said = said.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        let meta = match params.get("_meta").filter(Raw::is_object) {
-            Some(meta) => said.fold(meta, |meta, (key, value)| meta.with(key, value)),
-            None => Raw::empty_object().append_members(&said.collect::<Vec<_>>()),
-        };
-        params.with("_meta", &meta)
     }
 }
 

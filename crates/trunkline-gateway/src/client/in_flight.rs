@@ -6,6 +6,7 @@
 //! calls that server messages are routed to in [`routing`](crate::routing).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -45,11 +46,8 @@ impl InFlightRequests {
     /// Registers a request, unless one with the same ID is in flight.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlightRequest> {
         let (id, mut table) = (id.normalized(), self.lock());
-        if table.running.contains_key(&id) {
-            return None;
-        }
-        let cancelling = CancelHandle::default();
-        table.running.insert(id.clone(), cancelling.clone());
+        let Entry::Vacant(place) = table.running.entry(id.clone()) else { return None };
+        let cancelling = place.insert(CancelHandle::default()).clone();
         Some(InFlightRequest { requests: Arc::clone(self), id, cancelling })
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use trunkline::connection::LogLevel;
 use trunkline::host::Host;
-use trunkline::message::{Message, Notification};
+use trunkline::message::{Message, Notification, Raw};
 use trunkline::name::ServerName;
 use trunkline::principal::{ClientId, Requester};
 
@@ -41,6 +41,8 @@ pub(crate) struct Session {
     /// Its pending URL elicitations.
     pub(crate) elicitations: UrlElicitations,
     level: Mutex<LogLevel>,
+    /// What modern servers are told of it, once it was needed at this log level.
+    meta: Mutex<Option<Raw>>,
     /// The revisions of the last tool list it received.
     shown: Mutex<Option<ShownRevisions>>,
     listening: Mutex<Option<TaskGuard>>,
@@ -76,6 +78,7 @@ impl Session {
             subscriptions: Arc::new(ResourceSubscriptions::of(requester)),
             elicitations: UrlElicitations::default(),
             level: Mutex::new(LogLevel::Info),
+            meta: Mutex::default(),
             shown: Mutex::default(),
             listening: Mutex::default(),
         }
@@ -92,6 +95,13 @@ impl Session {
 
     pub(crate) fn set_level(&self, level: LogLevel) {
         *lock(&self.level) = level;
+        *lock(&self.meta) = None;
+    }
+
+    /// What modern servers are told of it.
+    pub(crate) fn client_meta(&self) -> Raw {
+        let mut meta = lock(&self.meta);
+        meta.get_or_insert_with(|| self.client.meta(Some(self.level()))).clone()
     }
 
     /// The revisions of the last tool list it received, if any.

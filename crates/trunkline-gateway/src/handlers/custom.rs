@@ -33,22 +33,22 @@ impl Gateway {
         // The rules may have changed meanwhile.
         let view = self.view(&caller)?;
         let server = only_server(&view)?;
-        let sent = caller.with_client_meta(params);
         let handler = self.handler_for(caller, incoming.wants_progress(), None);
         request_log::record_server(Some(&server));
         let handler = handler.with_server(Some(&server));
         let engaged = self.register_call(&handler, &server);
         let caller = &handler.caller;
-        let requester = caller.requester();
+        let (requester, client_meta) = (caller.requester(), caller.client_meta());
         let options = CallOptions {
             handler: &*handler,
             rounds: InputRequired::Return,
             client: engaged.client(),
             older_era: Some(caller.older_era()),
             requester: Some(&requester),
+            client_meta: client_meta.as_ref(),
             ..CallOptions::default()
         };
-        match self.host.relay_to(&view, &server, (method, sent), options).await {
+        match self.host.relay_to(&view, &server, (method, params.clone()), options).await {
             Ok(outcome) => Ok(translate::ParsedResult::from_outcome(&outcome)
                 .for_client(caller.era(), RelayMethod::Call)),
             Err(error) => {

@@ -1,9 +1,7 @@
 //! Dispatches every request to the handler of its method, for both transports and both eras.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use tracing::Span;
 use trunkline::host::RelayMethod;
 use trunkline::item::ItemKind;
 use trunkline::message::Raw;
@@ -16,10 +14,10 @@ use super::observe::ObservedRequest;
 use super::request_log;
 use super::subscribe::unsubscribe;
 use crate::client::caller::Caller;
+use crate::client::input_queue::CallFuture;
 use crate::request::errors::{invalid, unknown_method};
 use crate::request::incoming::IncomingRequest;
 use crate::request::panics;
-use crate::request::record::RequestObserver;
 use crate::request::response::{ResultBody, RpcResult};
 
 /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
@@ -29,33 +27,15 @@ pub(crate) fn handle(
     gateway: Arc<Gateway>,
     caller: Caller,
     incoming: Box<IncomingRequest>,
-) -> Pin<Box<impl Future<Output = RpcResult>>> {
-    Box::pin(handle_and_log(gateway, caller, incoming))
-}
-
-async fn handle_and_log(
-    gateway: Arc<Gateway>,
-    caller: Caller,
-    incoming: Box<IncomingRequest>,
-) -> RpcResult {
+) -> CallFuture {
     let span = request_log::request_span(&caller, &incoming);
-    let Some(observer) = gateway.observer.clone() else {
-        let handling = panics::answer_or_error(dispatch(gateway, caller, incoming));
-        return request_log::traced(span, handling).await;
-    };
-    // Boxed, to keep the future of the other branch small.
-    Box::pin(handle_observed(observer, span, gateway, (caller, incoming))).await
-}
-
-async fn handle_observed(
-    observer: Arc<dyn RequestObserver>,
-    span: Span,
-    gateway: Arc<Gateway>,
-    (caller, incoming): (Caller, Box<IncomingRequest>),
-) -> RpcResult {
-    let observed = ObservedRequest::new(observer, &caller, &incoming);
+    let observer = gateway.observer.clone();
+    let observed = observer.map(|observer| ObservedRequest::new(observer, &caller, &incoming));
     let handling = panics::answer_or_error(dispatch(gateway, caller, incoming));
-    request_log::traced(span, observed.run(handling)).await
+    match observed {
+        Some(observed) => Box::pin(request_log::traced(span, observed.run(handling))),
+        None => Box::pin(request_log::traced(span, handling)),
+    }
 }
 
 async fn dispatch(
@@ -78,9 +58,9 @@ async fn dispatch(
             Some(OwnTool::Item(tool)) => {
                 Box::pin(gateway.call_item_tool(caller, tool, incoming)).await
             }
-            None => Box::pin(gateway.relay(caller, RelayMethod::Call, incoming)).await,
+            None => gateway.relay(caller, RelayMethod::Call, incoming).await,
         },
-        Some(relay_method) => Box::pin(gateway.relay(caller, relay_method, incoming)).await,
+        Some(relay_method) => gateway.relay(caller, relay_method, incoming).await,
         None => Box::pin(dispatch_local(gateway, caller, incoming)).await,
     }
 }

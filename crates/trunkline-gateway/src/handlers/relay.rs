@@ -7,6 +7,7 @@ use trunkline::connection::InputRequired;
 use trunkline::host::{RelayMethod, ResolvedRequest, TaskOrigin};
 use trunkline::item::ItemKind;
 use trunkline::message::{Raw, RpcError};
+use trunkline::name::ServerName;
 use trunkline::protocol::Era;
 use trunkline::view::View;
 
@@ -26,19 +27,30 @@ use crate::request::response::RpcResult;
 use crate::request::translate::{self, ParsedResult};
 
 impl Gateway {
-    /// Relays a request, as the era of the client requires.
-    pub(crate) async fn relay(
+    /// Relays a request, as the era of the client requires. Boxed, because the future is large and
+    /// is moved several times.
+    pub(crate) fn relay(
         self: &Arc<Self>,
+        caller: Caller,
+        relay_method: RelayMethod,
+        incoming: Box<IncomingRequest>,
+    ) -> CallFuture {
+        let gateway = Arc::clone(self);
+        if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
+            let handler = self.handler_for(caller, incoming.wants_progress(), None);
+            return Box::pin(gateway.relay_with(handler, relay_method, incoming));
+        }
+        Box::pin(gateway.relay_modern(caller, relay_method, incoming))
+    }
+
+    /// Relays a request of a modern client: a call that needs input is parked.
+    async fn relay_modern(
+        self: Arc<Self>,
         caller: Caller,
         relay_method: RelayMethod,
         incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let follows = incoming.wants_progress();
-        if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
-            let handler = self.handler_for(caller, follows, None);
-            // Boxed, as below, to keep the future that is moved small.
-            return Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming)).await;
-        }
         let incoming = match incoming.state.as_ref().and_then(own_state) {
             Some(state) => match self.relayed_state(&caller, &incoming.params, &state).await {
                 Some(theirs) => incoming.with_state(&theirs),
@@ -56,7 +68,7 @@ impl Gateway {
         let handler = self.handler_for(caller.clone(), follows, Some(queue));
         let params = incoming.params.clone();
         let mut call: CallFuture =
-            Box::pin(Arc::clone(self).relay_with(handler, relay_method, incoming));
+            Box::pin(Arc::clone(&self).relay_with(handler, relay_method, incoming));
         match inputs.run(&mut call).await {
             Some(outcome) => outcome,
             None => self.park(&caller, &params, ParkedCall::new(call, inputs)).await,
@@ -71,7 +83,6 @@ impl Gateway {
         incoming: Box<IncomingRequest>,
     ) -> RpcResult {
         let sent = without_legacy_task(relay_method, &incoming.params);
-        let sent = handler.caller.with_client_meta(&sent);
         let sent = observe::with_trace_context(sent);
         let view = self.view(&handler.caller)?;
         let request = (relay_method, &incoming.params);
@@ -118,18 +129,21 @@ impl Gateway {
             Era::Modern => InputRequired::Return,
         };
         let engaged = server.map(|server| self.register_call(&handler, server));
-        let requester = caller.requester();
+        let (requester, client_meta) = (caller.requester(), caller.client_meta());
         let options = CallOptions {
             handler: &*handler,
             rounds,
             client: engaged.as_ref().and_then(CallGuard::client),
             older_era: Some(caller.older_era()),
             requester: Some(&requester),
+            client_meta: client_meta.as_ref(),
             ..CallOptions::default()
         };
         let outcome = match found {
             Ok(found) => {
-                let outcome = self.ask_server(view, found, options).await;
+                let started = observe::upstream_start();
+                let outcome = self.host.relay(view, found, options).await;
+                observe::add_upstream(started);
                 outcome.inspect_err(|error| handler.on_error(error))
             }
             Err(error) => Err(error),
@@ -146,29 +160,28 @@ impl Gateway {
                 self.translate_outcome(caller, request, &outcome.for_model()).await
             }
             Err(error) => {
-                observe::add_failure(&error);
-                let request = (relay_method, params);
+                let request = (relay_method, incoming);
                 // Boxed: this path is rare, and its future is large.
-                let down = Box::pin(self.owner_failure(caller, view, request, &error)).await;
-                let declined = || Some(Failure::declined(server, handler.declined()?));
-                let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(&error));
-                let failed = FailedRequest::item(&caller.client, request);
-                failed.by_item_tool(incoming.is_item_tool).response(&failure)
+                Box::pin(self.failed_response(&handler, view, request, (server, &error))).await
             }
         }
     }
 
-    /// Sends a request to its server, and measures how long that takes.
-    async fn ask_server(
+    /// The response to a request that failed.
+    async fn failed_response(
         &self,
+        handler: &RelayHandler,
         view: &View,
-        found: ResolvedRequest<'_>,
-        options: CallOptions<'_>,
-    ) -> Result<Outcome, CallError> {
-        let started = observe::upstream_start();
-        let outcome = self.host.relay(view, found, options).await;
-        observe::add_upstream(started);
-        outcome
+        (relay_method, incoming): (RelayMethod, &IncomingRequest),
+        (server, error): (Option<&ServerName>, &CallError),
+    ) -> RpcResult {
+        observe::add_failure(error);
+        let (caller, request) = (&handler.caller, (relay_method, &incoming.params));
+        let down = self.owner_failure(caller, view, request, error).await;
+        let declined = || Some(Failure::declined(server, handler.declined()?));
+        let failure = down.or_else(declined).unwrap_or_else(|| Failure::from(error));
+        let failed = FailedRequest::item(&caller.client, request);
+        failed.by_item_tool(incoming.is_item_tool).response(&failure)
     }
 
     /// Translates a result for the client.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use axum::http::HeaderMap;
-use trunkline::connection::LogLevel;
+use trunkline::connection::{LogLevel, client_meta};
 use trunkline::message::{Id, MAX_ID_BYTES, Raw, Request, RpcError};
 use trunkline::principal::RequestPath;
 use trunkline::protocol::{Era, ProtocolVersion, meta, subject_key};
@@ -254,9 +254,15 @@ impl ClientProfile {
         Self::new(self.era, self.version.clone(), capabilities, info.map(Raw::detached))
     }
 
-    /// Size of `capabilities` and `clientInfo` in bytes.
+    /// Bytes that a session keeps of `capabilities` and `clientInfo`: each also as a part of [`meta`](Self::meta).
     pub(crate) fn bytes(&self) -> usize {
-        self.capabilities.bytes().len() + self.info.as_ref().map_or(0, |info| info.bytes().len())
+        let info = self.info.as_ref().map_or(0, |info| info.bytes().len());
+        2 * (self.capabilities.bytes().len() + info)
+    }
+
+    /// What modern servers are told of the client.
+    pub(crate) fn meta(&self, level: Option<LogLevel>) -> Raw {
+        client_meta(&self.capabilities, self.info.as_ref(), level)
     }
 
     /// Whether it declares a capability, at a path such as `["elicitation", "url"]`.

@@ -23,6 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -41,6 +42,7 @@ use crate::request::panics;
 pub use crate::transport::http::accept_status::AcceptStatus;
 use accept::ConnectionState;
 use access::AccessControl;
+use connection_timer::ConnectionTimer;
 use post::MessageHead;
 use sessions::Sessions;
 
@@ -140,29 +142,33 @@ impl<'r> IntoFuture for Serve<'r> {
     }
 }
 
-async fn handle(State(state): State<Arc<AppState>>, request: Request) -> Response {
-    enter(&state, &Scope::default(), request).await
+/// A response that is being made. Boxed, because the router moves it several times.
+type EndpointFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+fn handle(State(state): State<Arc<AppState>>, request: Request) -> EndpointFuture {
+    Box::pin(enter(state, Scope::default(), Box::new(request)))
 }
 
-async fn of_agent(
+fn of_agent(
     State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     request: Request,
-) -> Response {
-    enter(&state, &Scope::of_agent(name), request).await
+) -> EndpointFuture {
+    Box::pin(enter(state, Scope::of_agent(name), Box::new(request)))
 }
 
-async fn of_bundle(
+fn of_bundle(
     State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     request: Request,
-) -> Response {
-    enter(&state, &Scope::of_bundle(name), request).await
+) -> EndpointFuture {
+    Box::pin(enter(state, Scope::of_bundle(name), Box::new(request)))
 }
 
-/// Handles a request, and logs the status of an HTTP error.
-async fn enter(state: &Arc<AppState>, scope: &Scope, request: Request) -> Response {
-    let response = check_and_answer(state, scope, request).await;
+/// Handles a request, and logs the status of an HTTP error. The request is boxed, because each of the
+/// futures around its handler has room for it.
+async fn enter(state: Arc<AppState>, scope: Scope, request: Box<Request>) -> Response {
+    let response = check_and_answer(&state, &scope, request).await;
     let status = response.status();
     if status.is_client_error() || status.is_server_error() {
         info!(status = status.as_u16(), "request rejected");
@@ -171,7 +177,11 @@ async fn enter(state: &Arc<AppState>, scope: &Scope, request: Request) -> Respon
 }
 
 /// Checks `Host`, `Origin` and CORS, then handles the request.
-async fn check_and_answer(state: &Arc<AppState>, scope: &Scope, mut request: Request) -> Response {
+async fn check_and_answer(
+    state: &Arc<AppState>,
+    scope: &Scope,
+    mut request: Box<Request>,
+) -> Response {
     let headers = std::mem::take(request.headers_mut());
     if let Err(problem) = state.guard.check_host_and_origin(&headers, request.uri()) {
         return (StatusCode::FORBIDDEN, problem).into_response();
@@ -205,8 +215,11 @@ struct AdmittedRequest<'s> {
     /// The endpoint.
     scope: &'s Scope,
     identity: Arc<CallerIdentity>,
+    method: Method,
     headers: HeaderMap,
-    request: Request,
+    body: Body,
+    /// The timer of its connection.
+    timer: ConnectionTimer,
 }
 
 /// Handles a request of another Trunkline: adds the gateways behind this one to the response, and
@@ -233,7 +246,7 @@ async fn answer(
     state: &Arc<AppState>,
     scope: &Scope,
     headers: HeaderMap,
-    request: Request,
+    request: Box<Request>,
 ) -> Response {
     let identity = match state.guard.identify(&headers, scope) {
         Ok(identity) => Arc::new(identity),
@@ -247,18 +260,20 @@ async fn answer(
     }
     #[cfg(test)]
     assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
-    answer_in_chain(state, AdmittedRequest { scope, identity, headers, request }).await
+    let (method, timer) = (request.method().clone(), ConnectionState::timer(&request));
+    let body = request.into_body();
+    let admitted = AdmittedRequest { scope, identity, method, headers, body, timer };
+    answer_in_chain(state, admitted).await
 }
 
 async fn answer_method(
     state: &Arc<AppState>,
-    AdmittedRequest { scope, identity, headers, request }: AdmittedRequest<'_>,
+    AdmittedRequest { scope, identity, method, headers, body, timer }: AdmittedRequest<'_>,
     path: RequestPath,
 ) -> Response {
-    match *request.method() {
+    match method {
         Method::POST => {
-            let timer = ConnectionState::timer(&request);
-            let received = body::receive(state, &identity.principal, request.into_body()).await;
+            let received = body::receive(state, &identity.principal, body).await;
             let head = MessageHead { headers, path, timer };
             post::receive(state, &identity, head, received).await
         }

@@ -15,7 +15,7 @@ use crate::principal::Requester;
 
 /// Updates of a task (`notifications/tasks`), while this is held.
 pub struct TaskUpdates {
-    notifications: broadcast::Receiver<ServerNotification>,
+    notifications: broadcast::Receiver<Arc<ServerNotification>>,
     subscription: TaskSubscription,
     server: Arc<Server>,
     catalog: Arc<Catalog>,

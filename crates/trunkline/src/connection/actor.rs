@@ -24,7 +24,7 @@ use super::handshake::{ConnectedServer, ServerConnector, StreamUse};
 use super::options::ConnectionOptions;
 use super::published::PublishedState;
 use super::server_notification::ServerNotification;
-use super::session::{MAX_PENDING_CALLS, RequestIds, SessionRequest, shutting_down, wait_until};
+use super::session::{MAX_PENDING_CALLS, RequestIds, SessionRequest, shutting_down};
 use super::state::log_level::RequestedLogLevel;
 use super::subscription::{HoldChange, SubscriptionSubject};
 use crate::config::{Fingerprint, Server, ServerSettings, Transport};
@@ -32,6 +32,7 @@ use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
 use crate::message::{Notification, Response};
 use crate::principal::{FairShare, Principal, Requester};
+use crate::timer::wait_until;
 use backoff::RestartAttempts;
 use subscriptions::{SubscribeResult, Subscriptions};
 
@@ -47,7 +48,7 @@ pub(super) enum Command {
     /// Start the server; report when it is ready, or the error.
     Connect(oneshot::Sender<Result<(), Error>>),
     /// Forward a request.
-    Request(SessionRequest),
+    Request(Box<SessionRequest>),
     /// Respond to a server request of a session.
     RespondToServer { session: u64, response: Response },
     /// Send a notification on behalf of a client.
@@ -67,9 +68,10 @@ impl Command {
     /// The principal whose share of the queue it uses.
     fn principal(&self) -> &Principal {
         match self {
-            Self::Request(SessionRequest { requester: Some(requester), .. }) => {
-                &requester.principal
-            }
+            Self::Request(asked) => asked
+                .requester
+                .as_ref()
+                .map_or(&Principal::Anonymous, |requester| &requester.principal),
             Self::Subscribe(_, holder, _) => &holder.principal,
             _ => &Principal::Anonymous,
         }
@@ -112,7 +114,7 @@ pub(super) struct ServerActor {
     pub(super) log_level: watch::Receiver<Option<RequestedLogLevel>>,
     pub(super) published: Arc<PublishedState>,
     /// Receivers of the notifications of the server.
-    pub(super) told: broadcast::Sender<ServerNotification>,
+    pub(super) told: broadcast::Sender<Arc<ServerNotification>>,
     /// Sessions that the server lost, in which requests are still pending. They end with the actor.
     pub(super) fading: JoinSet<()>,
     /// Sessions of failed handshakes that are closing.
@@ -283,7 +285,8 @@ impl ServerActor {
             streams: StreamUse::default(),
             earlier: Mutex::default(),
         };
-        let mut opening = std::pin::pin!(opener.open());
+        // Boxed, because it is several times as large as everything that a server needs later.
+        let mut opening = Box::pin(opener.open());
         let opened = tokio::select! {
             opened = &mut opening => opened,
             // A shutdown does not wait for the start of a server that hangs, but for its exit.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::state::log_level::LogLevel;
 use crate::message::Raw;
 use crate::protocol::meta::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION, TASKS_EXTENSION,
@@ -15,6 +16,24 @@ const PROTOCOL_KEY_PART: &[u8] = b"modelcontextprotocol";
 pub(crate) const META_KEYS: [&str; 5] =
     [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN];
 
+/// The `_meta` of requests to modern servers for a client with these capabilities, `clientInfo` (that of Trunkline by
+/// default) and log level.
+///
+/// ```
+/// use trunkline::connection::{LogLevel, client_meta};
+/// use trunkline::message::Raw;
+///
+/// let meta = client_meta(&Raw::empty_object(), None, Some(LogLevel::Info));
+/// assert!(meta.text().contains(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#));
+/// ```
+pub fn client_meta(capabilities: &Raw, info: Option<&Raw>, level: Option<LogLevel>) -> Raw {
+    let ClientMeta { meta, .. } = ClientMeta::with_info(info, capabilities);
+    match level {
+        Some(level) => meta.append_members(&[(LOG_LEVEL, &Raw::from_string(level.as_str()))]),
+        None => meta,
+    }
+}
+
 /// Client metadata that every modern request declares, serialized once because every call carries
 /// it.
 #[derive(Clone, Debug)]
@@ -27,8 +46,12 @@ pub(super) struct ClientMeta {
 
 impl ClientMeta {
     pub(super) fn new(capabilities: &Raw) -> Self {
+        Self::with_info(None, capabilities)
+    }
+
+    fn with_info(info: Option<&Raw>, capabilities: &Raw) -> Self {
         let version = Raw::from_string(ProtocolVersion::MODERN.as_str());
-        let info = Raw::from_value(&client_info());
+        let info = info.cloned().unwrap_or_else(|| Raw::from_value(&client_info()));
         let meta = Raw::empty_object().append_members(&[
             (PROTOCOL_VERSION, &version),
             (CLIENT_INFO, &info),
@@ -72,8 +95,13 @@ pub(super) fn initialize_params(capabilities: &Raw) -> Raw {
 }
 
 /// Parameters as servers of this era expect them. Client metadata of the request itself stays in
-/// modern requests, and is removed from legacy ones, where the handshake declared it.
-pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta) -> Option<Raw> {
+/// modern requests, and is removed from legacy ones, where the handshake declared it. Modern requests
+/// get the metadata of their client, if it is given, or that of the connection.
+pub(super) fn request_params(
+    era: Era,
+    params: Option<Raw>,
+    client: (Option<&Raw>, &ClientMeta),
+) -> Option<Raw> {
     match era {
         Era::Legacy => params.map(without_client_meta),
         Era::Modern => Some(with_client_meta(params, client)),
@@ -81,11 +109,16 @@ pub(super) fn request_params(era: Era, params: Option<Raw>, client: &ClientMeta)
 }
 
 /// Adds client metadata to parameters, next to the caller's own members.
-fn with_client_meta(params: Option<Raw>, client: &ClientMeta) -> Raw {
+fn with_client_meta(params: Option<Raw>, (given, client): (Option<&Raw>, &ClientMeta)) -> Raw {
     let params = params.unwrap_or_else(Raw::empty_object);
     let Some(said) = params.get("_meta").filter(Raw::is_object) else {
-        return params.with("_meta", &client.meta);
+        return params.with("_meta", given.unwrap_or(&client.meta));
     };
+    if let Some(given) = given {
+        let members = given.members();
+        let meta = members.iter().fold(said.clone(), |meta, (key, value)| meta.with(key, value));
+        return params.replace_slice(&said, &meta);
+    }
     let [version, info, capabilities] =
         said.get_all([PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES]);
     let mut missing = Vec::new();
@@ -155,19 +188,43 @@ mod tests {
         let params = Raw::from_text(r#"{"name":"x","_meta":{"progressToken":7}}"#).unwrap();
         let offered = Raw::from_text(r#"{"roots":{}}"#).unwrap();
         let client = ClientMeta::new(&offered);
-        let sent = request_params(Era::Modern, Some(params), &client).unwrap();
+        let sent = request_params(Era::Modern, Some(params), (None, &client)).unwrap();
         let meta = sent.get("_meta").unwrap();
         assert_eq!(meta.get(PROGRESS_TOKEN).unwrap().text(), "7");
         assert_eq!(meta.get(CLIENT_CAPABILITIES).unwrap(), offered);
         let version = meta.get(PROTOCOL_VERSION).unwrap();
         assert_eq!(version.as_str().unwrap(), "2026-07-28");
-        assert_eq!(request_params(Era::Legacy, None, &client), None);
+        assert_eq!(request_params(Era::Legacy, None, (None, &client)), None);
         let other = sent.text().replace("2026-07-28", "2025-11-25");
         let other = Raw::from_text(&other).ok();
-        assert_eq!(request_params(Era::Modern, other, &client).as_ref(), Some(&sent));
-        let again = request_params(Era::Modern, Some(sent), &ClientMeta::new(&Raw::empty_object()))
-            .unwrap();
+        assert_eq!(request_params(Era::Modern, other, (None, &client)).as_ref(), Some(&sent));
+        let without = ClientMeta::new(&Raw::empty_object());
+        let again = request_params(Era::Modern, Some(sent), (None, &without)).unwrap();
         assert_eq!(again.get("_meta").unwrap().get(CLIENT_CAPABILITIES).unwrap(), offered);
+    }
+
+    #[test]
+    fn metadata_of_a_client_replaces_what_its_request_says() {
+        let own = ClientMeta::new(&Raw::empty_object());
+        let (offered, info) = (r#"{"roots":{}}"#, r#"{"name":"x"}"#);
+        let [offered, info] = [offered, info].map(|it| Raw::from_text(it).unwrap());
+        let given = client_meta(&offered, Some(&info), Some(LogLevel::Debug));
+        let sent = |text: &str| {
+            let params = Raw::from_text(text).ok();
+            request_params(Era::Modern, params, (Some(&given), &own)).unwrap().text().to_owned()
+        };
+        assert_eq!(sent(r#"{"a":1}"#), format!(r#"{{"a":1,"_meta":{given}}}"#));
+        assert_eq!(sent(r#"{"_meta":7}"#), format!(r#"{{"_meta":{given}}}"#));
+        let members = given.text().trim_matches(['{', '}']);
+        assert_eq!(sent(r#"{"_meta":{"x":1}}"#), format!(r#"{{"_meta":{{"x":1,{members}}}}}"#));
+        let other = format!(r#"{{"_meta":{{"{LOG_LEVEL}":"info","x":1,"{CLIENT_INFO}":{{}}}}}}"#);
+        let sent = Raw::from_text(&sent(&other)).unwrap().get("_meta").unwrap();
+        let texts =
+            sent.get_all([LOG_LEVEL, "x", CLIENT_INFO, CLIENT_CAPABILITIES]).map(Option::unwrap);
+        assert_eq!(
+            texts.map(|it| it.text().to_owned()),
+            [r#""debug""#, "1", info.text(), offered.text()]
+        );
     }
 
     #[test]
@@ -175,7 +232,10 @@ mod tests {
         let client = ClientMeta::new(&Raw::empty_object());
         let sent = |text: &str| {
             let params = Raw::from_text(text).ok();
-            request_params(Era::Legacy, params, &client).unwrap().text().to_owned()
+            request_params(Era::Legacy, params, (Some(&client.meta), &client))
+                .unwrap()
+                .text()
+                .to_owned()
         };
         let of_modern = format!(
             r#""{PROTOCOL_VERSION}":"2026-07-28", "{CLIENT_CAPABILITIES}":{{"roots":{{}}}},"{CLIENT_INFO}":{{}}"#

@@ -16,7 +16,7 @@ use super::actor::Command;
 use super::handler::{CallEvent, CallHandler, CancelledRequest};
 use super::handshake::requires_modern;
 use super::request_error::{RequestError, late_error};
-use super::session::{QUESTIONS, RequestOutcome, SessionRequest, closed_error, wait_until};
+use super::session::{QUESTIONS, RequestOutcome, SessionRequest, closed_error};
 use super::state::error_context::with_stderr_lines;
 use super::state::status::State;
 use crate::channel::{Receiver, bounded_bytes};
@@ -26,6 +26,7 @@ use crate::item::ItemKind;
 use crate::message::Raw;
 use crate::principal::Requester;
 use crate::protocol::code;
+use crate::timer::wait_until;
 use input_requests::InputResponses;
 
 /// Limit on queued messages of a server about one request.
@@ -57,6 +58,9 @@ pub struct OutgoingRequest {
     pub within: Option<u64>,
     /// The client it is made for. The default is the host itself.
     pub requester: Requester,
+    /// What that client is told to be to a modern server, as [`client_meta`](super::client_meta) returns it. The
+    /// default is the metadata in `params`, and of the host.
+    pub client_meta: Option<Raw>,
 }
 
 /// Handling of an `InputRequiredResult` of a modern server.
@@ -81,6 +85,7 @@ impl OutgoingRequest {
             rounds: InputRequired::Resolve,
             within: None,
             requester: Requester::default(),
+            client_meta: None,
         }
     }
 
@@ -151,7 +156,7 @@ impl Connection {
             thinking: PausedTime::default(),
             is_answered: false,
         };
-        self.send_command(Command::Request(SessionRequest {
+        self.send_command(Command::Request(Box::new(SessionRequest {
             id,
             method: ask.method.clone(),
             params: ask.params.clone(),
@@ -163,7 +168,8 @@ impl Connection {
             wants_progress: handler.is_some_and(CallHandler::wants_progress),
             is_standing: false,
             requester: Some(ask.requester.clone()),
-        }))
+            client_meta: ask.client_meta.clone(),
+        })))
         .await?;
         let answer = match (handler, inbox) {
             (Some(handler), Some(inbox)) => wait.handle_until_response(handler, inbox).await,

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::debug;
 
 use self::deadline::Deadline;
@@ -106,6 +106,8 @@ pub(super) struct SessionRequest {
     pub(super) is_standing: bool,
     /// The client of the request; `None` for requests of the connection itself.
     pub(super) requester: Option<Requester>,
+    /// Metadata of that client, for modern servers.
+    pub(super) client_meta: Option<Raw>,
 }
 
 /// A session with a server.
@@ -230,11 +232,12 @@ impl Session {
             asked;
         let deadline = asked.deadline.min(Instant::now() + asked.patience);
         let deadline = Deadline::new(deadline, self.question);
-        let params = request_params(self.version.era(), params, &self.client_meta);
         let (params, token) = match asked.wants_progress {
             true => with_progress_token(params, id),
             false => (params.map(without_progress_token), None),
         };
+        let client = (asked.client_meta.as_ref(), &self.client_meta);
+        let params = request_params(self.version.era(), params, client);
         let params = params.as_ref();
         let name = if self.sends_param_headers() { subject(&method, params) } else { None };
         let parameters = self.parameters(&method, params, name.as_deref());
@@ -442,6 +445,7 @@ impl Session {
             wants_progress: false,
             is_standing: false,
             requester: None,
+            client_meta: None,
         });
         loop {
             tokio::select! {
@@ -487,12 +491,4 @@ pub(super) fn shutting_down() -> Error {
 
 pub(super) fn closed_error() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the connection is closed")
-}
-
-/// Waits until a time; forever without one.
-pub(super) async fn wait_until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
 }

@@ -158,7 +158,8 @@ impl Host {
         }
         let route = Route { read, ..self.bind(view, &entry, &options).await? };
         match relayed {
-            RelayMethod::Completion => route.complete(sent, options).await,
+            // Boxed, to keep the future of calls small.
+            RelayMethod::Completion => Box::pin(route.complete(sent, options)).await,
             _ => route.send(relayed.method(), sent, options).await,
         }
     }

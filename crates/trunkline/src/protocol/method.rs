@@ -42,6 +42,9 @@ const NOTIFICATIONS: &[&str] = &[
 /// including tasks. Case and surrounding white space are ignored, because a server may treat
 /// `Tools/Call` as a call.
 pub fn is_mcp_method(method: &str) -> bool {
+    if REQUESTS.contains(&method) {
+        return true;
+    }
     let method = method.trim().to_ascii_lowercase();
     let is_it = |known: &&str| known.eq_ignore_ascii_case(&method);
     let is_of_tasks = |method: &str| method.starts_with("tasks/");

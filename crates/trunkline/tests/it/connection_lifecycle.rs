@@ -163,7 +163,7 @@ async fn changed_list_is_refreshed() {
         // The list may also be refreshed once because the subscription was acknowledged.
         poll_until(async || tool_names(&connection).contains(&"zebra".to_owned())).await;
         loop {
-            let told = within(notifications.recv()).await.unwrap().notification;
+            let told = &within(notifications.recv()).await.unwrap().notification;
             if &*told.method == "notifications/tools/list_changed" {
                 break;
             }

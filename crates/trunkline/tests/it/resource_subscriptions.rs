@@ -1,5 +1,6 @@
 //! Resource subscriptions in both eras: subscribed once, cancelled, and renewed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -61,11 +62,19 @@ async fn touch(connection: &Connection, uri: &str) {
 }
 
 /// The URI of the next resource update notification.
-async fn updated(notifications: &mut broadcast::Receiver<ServerNotification>) -> String {
+async fn updated(notifications: &mut broadcast::Receiver<Arc<ServerNotification>>) -> String {
     loop {
-        let told = within(notifications.recv()).await.unwrap().notification;
+        let told = &within(notifications.recv()).await.unwrap().notification;
         if &*told.method == "notifications/resources/updated" {
-            return told.params.unwrap().get("uri").unwrap().as_str().unwrap().into_owned();
+            return told
+                .params
+                .as_ref()
+                .unwrap()
+                .get("uri")
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .into_owned();
         }
     }
 }
@@ -292,9 +301,9 @@ async fn task_is_subscribed_while_a_handle_exists() {
     advance(&connection, "task-1", "working").await;
     advance(&connection, "task-2", "working").await;
     touch(&connection, "a:1").await;
-    let told = within(notifications.recv()).await.unwrap().notification;
+    let told = &within(notifications.recv()).await.unwrap().notification;
     assert_eq!(&*told.method, "notifications/tasks");
-    let said = told.params.unwrap().to_value();
+    let said = told.params.as_ref().unwrap().to_value();
     assert_eq!((&said["taskId"], &said["status"]), (&json!("task-1"), &json!("working")));
     assert_eq!(updated(&mut notifications).await, "a:1", "both are heard of at the same time");
     let asked = heard(&folder, "subscriptions/listen");

@@ -73,7 +73,8 @@ pub(super) async fn receive(
             answer.unwrap_or_else(|| refuse(status, Some(&id), &handler_panicked()))
         }
         Ok(Message::Notification(notification)) => {
-            on_notification(state, identity, &headers, notification).await
+            // Boxed, to keep the future of requests small.
+            Box::pin(on_notification(state, identity, &headers, notification)).await
         }
         Ok(Message::Response(answer)) => match state.sessions.find(identity, &headers) {
             Ok(session) => {

@@ -91,6 +91,7 @@ impl<'a> InternalRequests<'a> {
             wants_progress: false,
             is_standing: false,
             requester,
+            client_meta: None,
         });
         answer
     }

@@ -16,15 +16,14 @@ use super::backoff::jittered;
 use super::subscriptions::Subscriptions;
 use crate::connection::handler::CancelledRequest;
 use crate::connection::request_error::RequestError;
-use crate::connection::session::{
-    RequestOutcome, Session, SessionRequest, closed_error, wait_until,
-};
+use crate::connection::session::{RequestOutcome, Session, SessionRequest, closed_error};
 use crate::connection::state::status::ServerDescription;
 use crate::connection::subscription::SubscriptionSubject;
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw, RpcError};
 use crate::protocol::meta::SUBSCRIPTION_ID;
 use crate::protocol::{Era, code};
+use crate::timer::wait_until;
 
 /// The first notification that a server sends on a subscription.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -199,6 +198,7 @@ impl ListenSubscription {
             wants_progress: false,
             is_standing: true,
             requester: watched.requester_of_all(),
+            client_meta: None,
         });
         self.next = Some(ListenRequest { id, since: Instant::now(), answer, subjects });
     }

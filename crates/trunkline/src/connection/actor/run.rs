@@ -19,13 +19,11 @@ use crate::connection::handshake::ConnectedServer;
 use crate::connection::pagination::{ItemList, PageReader};
 use crate::connection::request_error::late_error;
 use crate::connection::server_notification::ServerNotification;
-use crate::connection::session::{
-    RequestOutcome, Session, SessionEvent, SessionRequest, wait_until,
-};
+use crate::connection::session::{RequestOutcome, Session, SessionEvent};
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
 use crate::protocol::Era;
-use crate::timer::LazyTimer;
+use crate::timer::{LazyTimer, wait_until};
 
 /// Maximum size of a broadcast notification, such as a list change or a log message. It stays in
 /// memory until the slowest receiver has read it.
@@ -224,7 +222,7 @@ impl ServerActor {
             handler.on_notification(&said.notification);
         }
         // Fails only if there is no listener.
-        let _ = self.told.send(said);
+        let _ = self.told.send(Arc::new(said));
     }
 
     /// Handles the acknowledgement of `subscriptions/listen`. Refreshes lists, which may have
@@ -284,14 +282,14 @@ impl ServerActor {
                 refuse(command, &late_error());
             }
             // The tool list has changed since the caller read it.
-            Command::Request(SessionRequest { within: Some(edition), .. })
-                if edition != self.published.tools_revision() =>
+            Command::Request(ref asked)
+                if asked.within.is_some_and(|it| it != self.published.tools_revision()) =>
             {
                 refuse(command, &stale());
             }
             Command::Request(asked) => {
                 self.published.record_call();
-                session.send_request(asked);
+                session.send_request(*asked);
             }
             Command::RespondToServer { session: number, response } => {
                 session.respond(number, response);
