@@ -2,7 +2,8 @@
 //!
 //! Labels are bounded: methods are those of MCP, and tools beyond the first [`MAX_TOOLS`] are counted as `other`.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use trunkline::protocol::is_mcp_method;
+use trunkline::name::ServerName;
+use trunkline::protocol::{is_mcp_method, request_method};
 use trunkline_gateway::{RequestOutcome, RequestRecord};
 
 use crate::source::OpenProject;
@@ -44,7 +46,7 @@ struct CallLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    method: Box<str>,
+    method: Cow<'static, str>,
     outcome: OutcomeLabel,
 }
 
@@ -81,6 +83,14 @@ impl EncodeLabelValue for OutcomeLabel {
     }
 }
 
+/// The metrics of one tool. A call of it finds them by its name, and builds no labels.
+struct ToolMetrics {
+    server: ServerName,
+    /// Calls by outcome.
+    calls: [Option<Counter>; RequestOutcome::ALL.len()],
+    durations: Histogram,
+}
+
 /// All metrics of a program.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -92,8 +102,8 @@ pub(crate) struct Metrics {
     states: Family<StateLabels, Gauge>,
     restarts: Family<ProjectLabels, Gauge>,
     queues: Family<ProjectLabels, Gauge>,
-    /// Tools with a label.
-    tools: Mutex<HashSet<Box<str>>>,
+    /// Tools with a label, by exposed name.
+    tools: Mutex<HashMap<Box<str>, ToolMetrics>>,
 }
 
 impl Default for Metrics {
@@ -139,35 +149,58 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn count(&self, record: &RequestRecord) {
-        let outcome = OutcomeLabel(record.outcome);
-        let method = if is_mcp_method(&record.method) { &*record.method } else { OTHER };
-        self.requests.get_or_create(&RequestLabels { method: method.into(), outcome }).inc();
-        if &*record.method != "tools/call" {
-            return;
-        }
-        let server: Box<str> = match &record.server {
-            Some(server) => server.as_str().into(),
+        let method = match request_method(&record.method) {
+            Some(method) => method.into(),
+            None if is_mcp_method(&record.method) => record.method.to_string().into(),
             None => OTHER.into(),
         };
-        let tool = self.tool_label(record);
-        self.calls.get_or_create(&CallLabels { server: server.clone(), tool, outcome }).inc();
-        let durations = self.durations.get_or_create(&ServerLabels { server });
-        durations.observe(record.duration.as_secs_f64());
-        let overhead = record.duration.saturating_sub(record.upstream);
-        self.overhead.observe(overhead.as_secs_f64());
+        let outcome = OutcomeLabel(record.outcome);
+        self.requests.get_or_create(&RequestLabels { method, outcome }).inc();
+        if &*record.method == "tools/call" {
+            let overhead = record.duration.saturating_sub(record.upstream);
+            self.overhead.observe(overhead.as_secs_f64());
+            self.count_call(record);
+        }
     }
 
-    /// The tool, if a server has it and there are not too many.
-    fn tool_label(&self, record: &RequestRecord) -> Box<str> {
-        let Some(tool) = record.subject.as_ref().filter(|_| record.server.is_some()) else {
+    fn count_call(&self, record: &RequestRecord) {
+        let duration = record.duration.as_secs_f64();
+        let (Some(server), Some(tool)) = (&record.server, &record.subject) else {
             // Clients may invent names.
-            return OTHER.into();
+            let server = record.server.as_ref().map_or(OTHER, ServerName::as_str);
+            self.calls_of(server, OTHER, record.outcome).inc();
+            return self.durations_of(server).observe(duration);
         };
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        if tools.contains(tool) || tools.len() < MAX_TOOLS && tools.insert(tool.clone()) {
-            return tool.clone();
+        if tools.len() < MAX_TOOLS && !tools.contains_key(tool) {
+            let durations = self.durations_of(server.as_str());
+            let calls = [const { None }; RequestOutcome::ALL.len()];
+            tools.insert(tool.clone(), ToolMetrics { server: server.clone(), calls, durations });
         }
-        OTHER.into()
+        match tools.get_mut(tool) {
+            Some(known) if known.server == *server => {
+                let calls = known.calls[record.outcome as usize]
+                    .get_or_insert_with(|| self.calls_of(server.as_str(), tool, record.outcome));
+                calls.inc();
+                known.durations.observe(duration);
+            }
+            // The server of this name was another one before.
+            known => {
+                let tool = if known.is_some() { tool } else { OTHER };
+                self.calls_of(server.as_str(), tool, record.outcome).inc();
+                self.durations_of(server.as_str()).observe(duration);
+            }
+        }
+    }
+
+    fn calls_of(&self, server: &str, tool: &str, outcome: RequestOutcome) -> Counter {
+        let outcome = OutcomeLabel(outcome);
+        let labels = CallLabels { server: server.into(), tool: tool.into(), outcome };
+        self.calls.get_or_create(&labels).clone()
+    }
+
+    fn durations_of(&self, server: &str) -> Histogram {
+        self.durations.get_or_create(&ServerLabels { server: server.into() }).clone()
     }
 
     /// All metrics as text.

@@ -4,7 +4,7 @@ pub mod code;
 pub mod meta;
 mod method;
 
-pub use method::{ELICITATION_COMPLETE, is_mcp_method, subject_key};
+pub use method::{ELICITATION_COMPLETE, is_mcp_method, request_method, subject_key};
 
 /// A protocol version that Trunkline supports.
 ///

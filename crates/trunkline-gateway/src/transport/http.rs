@@ -25,7 +25,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use tokio::net::TcpListener;
@@ -45,6 +45,9 @@ use access::AccessControl;
 use connection_timer::ConnectionTimer;
 use post::MessageHead;
 use sessions::Sessions;
+
+/// The header with the gateways behind another one, and those before it.
+static CHAIN: HeaderName = HeaderName::from_static(CHAIN_HEADER);
 
 /// Everything a handler needs.
 pub(crate) struct AppState {
@@ -226,7 +229,7 @@ struct AdmittedRequest<'s> {
 /// rejects a request that came through this gateway before (CON-16).
 async fn answer_in_chain(state: &Arc<AppState>, admitted: AdmittedRequest<'_>) -> Response {
     let host = &state.gateway.host;
-    let chain = admitted.headers.get(CHAIN_HEADER).and_then(|value| value.to_str().ok());
+    let chain = admitted.headers.get(&CHAIN).and_then(|value| value.to_str().ok());
     let Some(chain) = chain else {
         return answer_method(state, admitted, RequestPath::default()).await;
     };
@@ -237,7 +240,7 @@ async fn answer_in_chain(state: &Arc<AppState>, admitted: AdmittedRequest<'_>) -
     let mut response = answer_method(state, admitted, path).await;
     // After the response: its list may come from gateways that were reached only now.
     if let Ok(chain) = host.chain_header().parse() {
-        response.headers_mut().insert(CHAIN_HEADER, chain);
+        response.headers_mut().insert(&CHAIN, chain);
     }
     response
 }

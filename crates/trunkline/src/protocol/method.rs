@@ -38,11 +38,16 @@ const NOTIFICATIONS: &[&str] = &[
     "notifications/tools/list_changed",
 ];
 
+/// The method of a request of MCP, if it is written exactly so.
+pub fn request_method(method: &str) -> Option<&'static str> {
+    REQUESTS.iter().find(|known| **known == method).copied()
+}
+
 /// Whether a method belongs to MCP: a request or notification of any version, from either side,
 /// including tasks. Case and surrounding white space are ignored, because a server may treat
 /// `Tools/Call` as a call.
 pub fn is_mcp_method(method: &str) -> bool {
-    if REQUESTS.contains(&method) {
+    if request_method(method).is_some() {
         return true;
     }
     let method = method.trim().to_ascii_lowercase();

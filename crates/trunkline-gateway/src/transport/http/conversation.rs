@@ -1,11 +1,12 @@
 //! The conversation of a request: named by a header, or in the query of the address (TOOL-9).
 
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderName, Uri};
 use percent_encoding::percent_decode_str;
 use trunkline::name::ConversationName;
 
 /// The header that names the conversation. Its value is percent-encoded if it is not ASCII.
-pub(super) const CONVERSATION_HEADER: &str = "trunkline-conversation";
+pub(super) static CONVERSATION_HEADER: HeaderName =
+    HeaderName::from_static("trunkline-conversation");
 
 /// The parameter of the address that names the conversation, for clients without headers.
 const PARAMETER: &str = "conversation";
@@ -21,7 +22,7 @@ pub(super) fn of_request(
     address: &Uri,
 ) -> Result<Option<ConversationName>, String> {
     let mut found = None;
-    for value in headers.get_all(CONVERSATION_HEADER) {
+    for value in headers.get_all(&CONVERSATION_HEADER) {
         add(&mut found, value.to_str().ok(), "the header `Trunkline-Conversation`")?;
     }
     let pairs = address.query().into_iter().flat_map(|query| query.split('&'));
@@ -63,7 +64,7 @@ mod tests {
     fn of(header: Option<&str>, address: &str) -> Result<Option<String>, String> {
         let mut headers = HeaderMap::new();
         if let Some(value) = header {
-            headers.insert(CONVERSATION_HEADER, value.parse().unwrap());
+            headers.insert(&CONVERSATION_HEADER, value.parse().unwrap());
         }
         let found = of_request(&headers, &address.parse().unwrap())?;
         Ok(found.map(|name| name.as_str().to_owned()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trunkline::channel::{Sender, bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
@@ -30,6 +30,9 @@ use crate::request::errors::{duplicate_id, handler_panicked, too_long};
 use crate::request::incoming::{ClientProfile, IncomingRequest};
 use crate::request::trace_context::{TRACEPARENT, TraceContext};
 use crate::request::{malformed, mcp_headers, panics};
+
+/// The header with the trace of the HTTP request.
+static TRACEPARENT_HEADER: HeaderName = HeaderName::from_static(TRACEPARENT);
 
 /// How long a legacy request may take before its response becomes a stream, which can be resumed.
 const SOON: Duration = Duration::from_millis(250);
@@ -61,7 +64,7 @@ pub(super) async fn receive(
         Ok(Message::Request(request)) => {
             let id = request.id.clone();
             let answering = async {
-                let trace = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+                let trace = headers.get(&TRACEPARENT_HEADER).and_then(|value| value.to_str().ok());
                 let request = IncomingRequest::of(request)
                     .with_reservation(reservation)
                     .with_path(path)
@@ -124,7 +127,7 @@ async fn on_notification(
     headers: &HeaderMap,
     notification: Notification,
 ) -> Response {
-    if headers.contains_key(SESSION) {
+    if headers.contains_key(&SESSION) {
         let session = match state.sessions.find(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
@@ -198,7 +201,7 @@ async fn open(
     let result = discover::initialize_result(&session.session.client, instructions);
     let mut answer = answered(&session.unread, &incoming.id, Ok(result.into()), StatusCode::OK);
     if let Ok(id) = session.session.id.as_str().parse() {
-        answer.headers_mut().insert(SESSION, id);
+        answer.headers_mut().insert(&SESSION, id);
     }
     answer
 }

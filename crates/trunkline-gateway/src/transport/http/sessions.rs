@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, interval};
@@ -31,7 +31,7 @@ use crate::options::Limits;
 use crate::request::incoming::ClientProfile;
 use crate::request::mcp_headers::VERSION;
 
-pub(super) const SESSION: &str = "mcp-session-id";
+pub(super) static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The first protocol version with priming events: events without content that make a stream
 /// resumable.
@@ -282,7 +282,7 @@ impl Sessions {
     ) -> Result<Arc<HttpSession>, Box<Response>> {
         let refuse =
             |status: StatusCode, text: &'static str| Box::new((status, text).into_response());
-        let Some(id) = headers.get(SESSION).map(|id| id.to_str().unwrap_or_default()) else {
+        let Some(id) = headers.get(&SESSION).map(|id| id.to_str().unwrap_or_default()) else {
             let text = "the Mcp-Session-Id header is missing: open a session with `initialize`\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         };
@@ -316,7 +316,7 @@ impl Sessions {
         headers: &HeaderMap,
         lease: Lease,
     ) -> Response {
-        if !headers.contains_key(SESSION) && is_modern(headers) {
+        if !headers.contains_key(&SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
         let session = match self.find(identity, headers) {
@@ -348,13 +348,13 @@ impl Sessions {
 
     /// Ends a session by request of its client.
     pub(super) fn end(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
-        if !headers.contains_key(SESSION) && is_modern(headers) {
+        if !headers.contains_key(&SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
         if let Err(refusal) = self.find(identity, headers) {
             return *refusal;
         }
-        let id = headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let id = headers.get(&SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let ended = lock(&self.open).remove(&ClientId::from(id));
         if let Some(ended) = &ended {
             ended.stream.finish();

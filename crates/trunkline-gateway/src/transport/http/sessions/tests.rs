@@ -45,7 +45,7 @@ impl TestSessions {
     /// Whether a request finds the session, which counts as use of it.
     fn finds(&self, session: &HttpSession) -> bool {
         let id = HeaderValue::from_str(session.session.id.as_str()).unwrap();
-        let headers = HeaderMap::from_iter([(SESSION.parse().unwrap(), id)]);
+        let headers = HeaderMap::from_iter([(SESSION.clone(), id)]);
         self.sessions.find(&self.identity, &headers).is_ok()
     }
 }
