@@ -2,7 +2,6 @@
 //!
 //! Labels are bounded: methods are those of MCP, and tools beyond the first [`MAX_TOOLS`] are counted as `other`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use trunkline::name::ServerName;
-use trunkline::protocol::{is_mcp_method, request_method};
+use trunkline::protocol::request_method;
 use trunkline_gateway::{RequestOutcome, RequestRecord};
 
 use crate::source::OpenProject;
@@ -46,7 +45,7 @@ struct CallLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    method: Cow<'static, str>,
+    method: &'static str,
     outcome: OutcomeLabel,
 }
 
@@ -149,11 +148,7 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn count(&self, record: &RequestRecord) {
-        let method = match request_method(&record.method) {
-            Some(method) => method.into(),
-            None if is_mcp_method(&record.method) => record.method.to_string().into(),
-            None => OTHER.into(),
-        };
+        let method = request_method(&record.method).unwrap_or(OTHER);
         let outcome = OutcomeLabel(record.outcome);
         self.requests.get_or_create(&RequestLabels { method, outcome }).inc();
         if &*record.method == "tools/call" {
@@ -226,5 +221,77 @@ impl Metrics {
             Ok(()) => text,
             Err(error) => format!("# {error}\n"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use trunkline::message::Raw;
+
+    use super::*;
+
+    /// A request of a client, for a tool of a server if both are given.
+    fn record(method: &str, server: Option<&str>, tool: Option<&str>) -> RequestRecord {
+        RequestRecord {
+            started: SystemTime::UNIX_EPOCH,
+            duration: Duration::from_millis(3),
+            upstream: Duration::from_millis(1),
+            method: method.into(),
+            subject: tool.map(Into::into),
+            server: server.map(|name| ServerName::new(name).unwrap()),
+            client: None,
+            token: None,
+            conversation: None,
+            outcome: RequestOutcome::Ok,
+            code: None,
+            params: Raw::empty_object(),
+            result: None,
+            trace: None,
+        }
+    }
+
+    fn text(metrics: &Metrics) -> String {
+        metrics.text(&[], &[])
+    }
+
+    #[test]
+    fn calls_are_counted_by_server_tool_and_outcome() {
+        let metrics = Metrics::default();
+        for (server, tool) in [("a", "a_x"), ("a", "a_x"), ("a", "a_y"), ("b", "a_x")] {
+            metrics.count(&record("tools/call", Some(server), Some(tool)));
+        }
+        let failed = record("tools/call", Some("a"), Some("a_x"));
+        metrics.count(&RequestRecord { outcome: RequestOutcome::ToolError, ..failed });
+        metrics.count(&record("tools/call", None, Some("invented")));
+        let text = text(&metrics);
+        for line in [
+            r#"calls_total{server="a",tool="a_x",outcome="ok"} 2"#,
+            r#"calls_total{server="a",tool="a_y",outcome="ok"} 1"#,
+            r#"calls_total{server="b",tool="a_x",outcome="ok"} 1"#,
+            r#"calls_total{server="a",tool="a_x",outcome="tool_error"} 1"#,
+            r#"calls_total{server="other",tool="other",outcome="ok"} 1"#,
+            r#"call_duration_seconds_count{server="a"} 4"#,
+            r#"overhead_seconds_count 6"#,
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_clients_invent_get_no_label() {
+        let metrics = Metrics::default();
+        for method in ["tasks/get", "tasks/a", "tasks/b", "Tools/Call", " ping ", "x"] {
+            metrics.count(&record(method, None, None));
+        }
+        for number in 0..=MAX_TOOLS {
+            metrics.count(&record("tools/call", Some("a"), Some(&format!("tool_{number}"))));
+        }
+        let text = text(&metrics);
+        assert!(text.contains(r#"requests_total{method="other",outcome="ok"} 5"#), "{text}");
+        assert!(text.contains(r#"requests_total{method="tasks/get",outcome="ok"} 1"#), "{text}");
+        assert!(text.contains(r#"calls_total{server="a",tool="other",outcome="ok"} 1"#), "{text}");
+        assert_eq!(text.matches("calls_total{").count(), MAX_TOOLS + 1);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use trunkline::protocol::is_mcp_method;
+use trunkline::protocol::request_method;
 use trunkline_gateway::{RequestOutcome, RequestRecord, RequestTrace, TraceContext};
 
 use super::CONVENTIONS;
@@ -140,7 +140,7 @@ struct Histogram {
 impl Durations {
     pub(super) fn add(&mut self, record: &RequestRecord) {
         self.started.get_or_insert(record.started);
-        let method = if is_mcp_method(&record.method) { &*record.method } else { "other" };
+        let method = request_method(&record.method).unwrap_or("other");
         // Names that no server has may be invented by clients.
         let target = target(record).0.filter(|_| record.server.is_some());
         let target = target.map_or("", |(_, name)| name);

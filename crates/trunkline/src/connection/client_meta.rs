@@ -115,7 +115,12 @@ fn with_client_meta(params: Option<Raw>, (given, client): (Option<&Raw>, &Client
         return params.with("_meta", given.unwrap_or(&client.meta));
     };
     if let Some(given) = given {
-        let members = given.members();
+        // What a request says of its client is more than that there is none.
+        let says_more = |key: &str, value: &Raw| {
+            key == CLIENT_INFO && *value == client.info && said.get(key).is_some()
+        };
+        let mut members = given.members();
+        members.retain(|(key, value)| !says_more(key, value));
         let meta = members.iter().fold(said.clone(), |meta, (key, value)| meta.with(key, value));
         return params.replace_slice(&said, &meta);
     }
@@ -144,6 +149,10 @@ fn with_client_meta(params: Option<Raw>, (given, client): (Option<&Raw>, &Client
 
 /// Parameters without client metadata, every other byte unchanged.
 fn without_client_meta(params: Raw) -> Raw {
+    // Some clients write `null` where there is none.
+    if params.get("_meta").is_some_and(|meta| !meta.is_object()) {
+        return params.without("_meta");
+    }
     // It is rarely present; an escaped key may be part of it.
     let bytes = params.bytes();
     if memchr::memmem::find(bytes, PROTOCOL_KEY_PART).is_none() && !bytes.contains(&b'\\') {
@@ -228,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_names_its_client_keeps_the_name_if_no_other_is_known() {
+        let own = ClientMeta::new(&Raw::empty_object());
+        let given = client_meta(&Raw::empty_object(), None, None);
+        let params = Raw::from_text(&format!(r#"{{"_meta":{{"{CLIENT_INFO}":{{"name":"x"}}}}}}"#));
+        let sent = request_params(Era::Modern, params.ok(), (Some(&given), &own)).unwrap();
+        let [info, version] = sent.get("_meta").unwrap().get_all([CLIENT_INFO, PROTOCOL_VERSION]);
+        assert_eq!((info.unwrap().text(), version.is_some()), (r#"{"name":"x"}"#, true));
+    }
+
+    #[test]
     fn legacy_requests_carry_no_client_meta() {
         let client = ClientMeta::new(&Raw::empty_object());
         let sent = |text: &str| {
@@ -256,9 +275,11 @@ mod tests {
             r#"{"name":"x" ,"_meta":{}}"#,
             r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#,
             r#"{"arguments":{"io.modelcontextprotocol/logLevel":"info"}}"#,
-            r#"{"_meta":"io.modelcontextprotocol/logLevel"}"#,
         ] {
             assert_eq!(sent(untouched), untouched);
+        }
+        for no_object in ["null", "7", r#""io.modelcontextprotocol/logLevel""#] {
+            assert_eq!(sent(&format!(r#"{{"a":1,"_meta":{no_object}}}"#)), r#"{"a":1}"#);
         }
     }
 

@@ -20,6 +20,11 @@ const REQUESTS: &[&str] = &[
     "sampling/createMessage",
     "server/discover",
     "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/update",
     "tools/call",
     "tools/list",
 ];

@@ -1,7 +1,7 @@
 //! Validates `Host` and `Origin` against DNS rebinding: by default, only names of the local machine
 //! and pages from it are allowed.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddrV4};
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
@@ -36,7 +36,7 @@ pub fn check(
 
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     // What most clients send, without taking the name apart.
-    if host.parse().is_ok_and(|address: SocketAddr| address.ip().is_loopback()) {
+    if host.parse().is_ok_and(|address: SocketAddrV4| address.ip().is_loopback()) {
         return true;
     }
     let Ok(authority) = host.parse::<Authority>() else { return false };
@@ -90,6 +90,7 @@ mod tests {
         for host in [
             "",
             "example.com",
+            "[::1%1]:80",
             "localhost.example.com",
             "127.0.0.1.example.com",
             "10.0.0.1:80",
