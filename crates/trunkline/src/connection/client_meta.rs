@@ -111,8 +111,11 @@ pub(super) fn request_params(
 /// Adds client metadata to parameters, next to the caller's own members.
 fn with_client_meta(params: Option<Raw>, (given, client): (Option<&Raw>, &ClientMeta)) -> Raw {
     let params = params.unwrap_or_else(Raw::empty_object);
-    let Some(said) = params.get("_meta").filter(Raw::is_object) else {
-        return params.with("_meta", given.unwrap_or(&client.meta));
+    let complete = given.unwrap_or(&client.meta);
+    let said = match params.get("_meta") {
+        Some(said) if said.is_object() => said,
+        Some(_) => return params.with("_meta", complete),
+        None => return params.append_members(&[("_meta", complete)]),
     };
     if let Some(given) = given {
         // What a request says of its client is more than that there is none.
