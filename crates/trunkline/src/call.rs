@@ -75,7 +75,7 @@ pub struct CallOptions<'c> {
     pub older_era: Option<OlderEra<'c>>,
     /// The client and principal of the call, also for shared servers. `None` is the host itself.
     pub requester: Option<&'c Requester>,
-    /// Metadata of that client for modern servers, as [`client_meta`](crate::connection::client_meta) returns it. It
+    /// Metadata of that client for modern servers, as [`client_meta`](crate::connection::client_meta()) returns it. It
     /// replaces members of `_meta` in the request.
     pub client_meta: Option<&'c Raw>,
 }

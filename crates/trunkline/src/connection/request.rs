@@ -58,7 +58,7 @@ pub struct OutgoingRequest {
     pub within: Option<u64>,
     /// The client it is made for. The default is the host itself.
     pub requester: Requester,
-    /// Metadata of that client for a modern server, as [`client_meta`](super::client_meta) returns it. It replaces
+    /// Metadata of that client for a modern server, as [`client_meta`](super::client_meta()) returns it. It replaces
     /// members of `_meta` in `params`. The default is what those declare, and then the metadata of the host.
     pub client_meta: Option<Raw>,
 }
