@@ -132,7 +132,7 @@ impl Caller {
         self.ids.lists.get_or_init(digest).clone()
     }
 
-    /// What modern servers are told of it, if its requests do not say it themselves.
+    /// The `_meta` for modern servers of a legacy client. Modern clients send it in each request.
     pub(crate) fn client_meta(&self) -> Option<Raw> {
         match (self.era(), &self.session) {
             (Era::Modern, _) => None,

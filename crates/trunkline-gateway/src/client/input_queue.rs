@@ -2,7 +2,6 @@
 //! retrying its call.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -15,13 +14,10 @@ use trunkline::name::ServerName;
 
 use super::channel::ClientChannel;
 use crate::request::errors::no_client_response;
-use crate::request::response::RpcResult;
+use crate::request::response::{RpcFuture, RpcResult};
 
 /// Server requests of one call that may be pending.
 const MAX_SERVER_REQUESTS: usize = 16;
-
-/// The final result of a call.
-pub(crate) type CallFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// Sends the response to a server request.
 type InputSender = oneshot::Sender<Result<Raw, RpcError>>;
@@ -121,7 +117,7 @@ pub(crate) struct InputRequests {
 
 impl InputRequests {
     /// Runs a call until it completes. `None` if its server needs input of the client first.
-    pub(crate) async fn run(&mut self, call: &mut CallFuture) -> Option<RpcResult> {
+    pub(crate) async fn run(&mut self, call: &mut RpcFuture) -> Option<RpcResult> {
         tokio::select! {
             biased;
             outcome = call => Some(outcome),
@@ -220,7 +216,7 @@ mod tests {
         let (outlet, _) = bounded(1);
         let (queue, mut inputs) =
             InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
-        let mut call: CallFuture = Box::pin(async move {
+        let mut call: RpcFuture = Box::pin(async move {
             // The server cancels its first request before the client can see it.
             assert!(queue.ask(roots_request()).now_or_never().is_none());
             let response = queue.ask(roots_request()).await?;

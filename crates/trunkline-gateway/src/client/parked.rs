@@ -15,9 +15,9 @@ use trunkline::message::RpcError;
 use trunkline::name::ServerName;
 use trunkline::principal::{FairShare, Principal};
 
-use super::input_queue::{CallFuture, InputRequests};
+use super::input_queue::InputRequests;
 use crate::request::errors::{call_lost, invalid, too_many_parked_calls};
-use crate::request::response::RpcResult;
+use crate::request::response::{RpcFuture, RpcResult};
 
 /// Wait limit of a call that blocks others: while it waits, the server requests of other calls
 /// cannot be attributed. A user who sees the request responds within it.
@@ -29,7 +29,7 @@ const MAX_PARKED: usize = 1000;
 
 /// A call that waits for its client, with the state needed to resume it.
 pub(crate) struct ParkedCall {
-    call: CallFuture,
+    call: RpcFuture,
     pub(crate) inputs: InputRequests,
     /// The stored result, if the call runs detached.
     left: Option<Arc<StoredResult>>,
@@ -75,7 +75,7 @@ impl StoredResult {
 
 impl ParkedCall {
     /// A call to park, with the open server requests that it waits for.
-    pub(crate) fn new(call: CallFuture, inputs: InputRequests) -> Self {
+    pub(crate) fn new(call: RpcFuture, inputs: InputRequests) -> Self {
         Self { call, inputs, left: None }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let (_, inputs) = InputQueue::new(ClientChannel::new(OutboundChannel::Request(outlet)));
         let (dropped, is_dropped) = oneshot::channel();
         let signal = DropSignal(dropped);
-        let call: CallFuture = Box::pin(async move {
+        let call: RpcFuture = Box::pin(async move {
             std::future::pending::<()>().await;
             drop(signal.0);
             Ok(Raw::empty_object().into())

@@ -41,7 +41,7 @@ pub(crate) struct Session {
     /// Its pending URL elicitations.
     pub(crate) elicitations: UrlElicitations,
     level: Mutex<LogLevel>,
-    /// What modern servers are told of it, once it was needed at this log level.
+    /// Its `_meta` for modern servers with its log level, once a call needed it.
     meta: Mutex<Option<Raw>>,
     /// The revisions of the last tool list it received.
     shown: Mutex<Option<ShownRevisions>>,
@@ -98,7 +98,7 @@ impl Session {
         *lock(&self.meta) = None;
     }
 
-    /// What modern servers are told of it.
+    /// Its `_meta` for modern servers.
     pub(crate) fn client_meta(&self) -> Raw {
         let mut meta = lock(&self.meta);
         meta.get_or_insert_with(|| self.client.meta(Some(self.level()))).clone()

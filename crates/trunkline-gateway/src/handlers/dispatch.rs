@@ -14,11 +14,10 @@ use super::observe::ObservedRequest;
 use super::request_log;
 use super::subscribe::unsubscribe;
 use crate::client::caller::Caller;
-use crate::client::input_queue::CallFuture;
 use crate::request::errors::{invalid, unknown_method};
 use crate::request::incoming::IncomingRequest;
 use crate::request::panics;
-use crate::request::response::{ResultBody, RpcResult};
+use crate::request::response::{ResultBody, RpcFuture, RpcResult};
 
 /// Handles a request; a panic becomes an error response. Sessions are opened by the transport.
 ///
@@ -27,7 +26,7 @@ pub(crate) fn handle(
     gateway: Arc<Gateway>,
     caller: Caller,
     incoming: Box<IncomingRequest>,
-) -> CallFuture {
+) -> RpcFuture {
     let span = request_log::request_span(&caller, &incoming);
     let observer = gateway.observer.clone();
     let observed = observer.map(|observer| ObservedRequest::new(observer, &caller, &incoming));

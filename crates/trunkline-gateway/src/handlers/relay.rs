@@ -19,11 +19,11 @@ use super::route_fallback::owners;
 use super::{observe, request_log};
 use crate::client::call_handler::RelayHandler;
 use crate::client::caller::Caller;
-use crate::client::input_queue::{CallFuture, InputQueue};
+use crate::client::input_queue::InputQueue;
 use crate::client::parked::ParkedCall;
 use crate::request::incoming::IncomingRequest;
 use crate::request::mcp_headers;
-use crate::request::response::RpcResult;
+use crate::request::response::{RpcFuture, RpcResult};
 use crate::request::translate::{self, ParsedResult};
 
 impl Gateway {
@@ -34,7 +34,7 @@ impl Gateway {
         caller: Caller,
         relay_method: RelayMethod,
         incoming: Box<IncomingRequest>,
-    ) -> CallFuture {
+    ) -> RpcFuture {
         let gateway = Arc::clone(self);
         if caller.era() == Era::Legacy || relay_method == RelayMethod::Completion {
             let handler = self.handler_for(caller, incoming.wants_progress(), None);
@@ -67,7 +67,7 @@ impl Gateway {
         let (queue, mut inputs) = InputQueue::new(caller.channel.clone());
         let handler = self.handler_for(caller.clone(), follows, Some(queue));
         let params = incoming.params.clone();
-        let mut call: CallFuture =
+        let mut call: RpcFuture =
             Box::pin(Arc::clone(&self).relay_with(handler, relay_method, incoming));
         match inputs.run(&mut call).await {
             Some(outcome) => outcome,

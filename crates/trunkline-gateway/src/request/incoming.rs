@@ -260,7 +260,7 @@ impl ClientProfile {
         2 * (self.capabilities.bytes().len() + info)
     }
 
-    /// What modern servers are told of the client.
+    /// The `_meta` of a legacy client for modern servers.
     pub(crate) fn meta(&self, level: Option<LogLevel>) -> Raw {
         client_meta(&self.capabilities, self.info.as_ref(), level)
     }

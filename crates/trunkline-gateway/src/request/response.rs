@@ -1,6 +1,8 @@
 //! Responses to requests: an upstream result with members appended or removed, or an error. A result can be
 //! large, so it is serialized without copying it.
 
+use std::pin::Pin;
+
 use bytes::Bytes;
 use trunkline::message::{Id, Raw, RpcError, to_single_line};
 
@@ -12,6 +14,9 @@ pub(crate) const MAX_KEPT_OF_ALL: usize = 256 * 1024 * 1024;
 
 /// The result of a request, or its error.
 pub(crate) type RpcResult = Result<ResultBody, RpcError>;
+
+/// A request that is being handled.
+pub(crate) type RpcFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 /// Messages up to this size are serialized in one buffer.
 const COPIED_BYTES: usize = 16 * 1024;

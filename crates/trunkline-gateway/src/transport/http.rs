@@ -46,7 +46,7 @@ use connection_timer::ConnectionTimer;
 use post::MessageHead;
 use sessions::Sessions;
 
-/// The header with the gateways behind another one, and those before it.
+/// Lists the gateways that a request came through, and in a response those behind this one.
 static CHAIN: HeaderName = HeaderName::from_static(CHAIN_HEADER);
 
 /// Everything a handler needs.

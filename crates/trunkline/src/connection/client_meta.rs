@@ -118,12 +118,12 @@ fn with_client_meta(params: Option<Raw>, (given, client): (Option<&Raw>, &Client
         None => return params.append_members(&[("_meta", complete)]),
     };
     if let Some(given) = given {
-        // What a request says of its client is more than that there is none.
-        let says_more = |key: &str, value: &Raw| {
+        // The name of Trunkline, which a client without one gets, does not replace that in the request.
+        let is_named_already = |key: &str, value: &Raw| {
             key == CLIENT_INFO && *value == client.info && said.get(key).is_some()
         };
         let mut members = given.members();
-        members.retain(|(key, value)| !says_more(key, value));
+        members.retain(|(key, value)| !is_named_already(key, value));
         let meta = members.iter().fold(said.clone(), |meta, (key, value)| meta.with(key, value));
         return params.replace_slice(&said, &meta);
     }
