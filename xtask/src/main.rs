@@ -7,6 +7,7 @@ mod workspace;
 mod command;
 mod tidy;
 mod peers;
+mod dist;
 mod deny;
 mod platforms;
 mod properties;
@@ -40,6 +41,7 @@ Commands:
     --data <folder>       Search in the tools of <folder>/mcpzero_tools/tools.jsonl
     --json <file>, --markdown <file>
                           Write the comparison with peers to a file
+  dist                    Build the program with a profile of its own work, as target/dist/trunkline
   eval-search             Measure the ranking of tools on labelled sets
     --data <folder>       A folder with one folder per set: tools.jsonl and queries.jsonl
     --limit-queries <n>   Use at most so many queries of each set, chosen by --seed <n>
@@ -53,7 +55,8 @@ Environment:
                           Fail when the code cannot be checked for macOS and Windows
 ";
 
-const COMMANDS: &[&str] = &["check", "test", "tidy", "peers", "bench", "eval-search", "help"];
+const COMMANDS: &[&str] =
+    &["check", "test", "tidy", "peers", "bench", "dist", "eval-search", "help"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -83,6 +86,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "tidy" => tidy(&workspace, options),
         "peers" => peers(&workspace, options),
         "bench" => bench(&workspace, options),
+        "dist" => dist(&workspace, options),
         "eval-search" => eval_search::run(options),
         word if word == "help" || is_help(word) => {
             say(HELP);
@@ -161,22 +165,38 @@ fn peers(workspace: &Workspace, options: &[String]) -> Result<()> {
     peers::install(workspace)
 }
 
-/// Runs the benchmark program of the test kit with its own options.
+fn dist(workspace: &Workspace, options: &[String]) -> Result<()> {
+    if let Some(word) = options.first() {
+        bail!("`cargo xtask dist` takes no options, and `{word}` was given");
+    }
+    dist::build(workspace).map(drop)
+}
+
+/// Runs the benchmark program of the test kit with its own options. Peers are compared with the program of `dist`.
 fn bench(workspace: &Workspace, options: &[String]) -> Result<()> {
     let is_quick = options.iter().any(|option| option == "--quick");
     let is_help = options.iter().any(|option| is_help(option));
     let groups = || options.iter().filter(|option| !option.starts_with('-'));
     let compares = groups().next().is_none() || groups().any(|group| group.starts_with("peers"));
-    if compares && !is_quick && !is_help {
-        peers::install_for_bench(workspace)?;
-    }
     // Some groups measure the program itself, which they expect beside them.
     run(cargo(workspace).args(["build", "--release", "--locked", "-p", "trunkline-cli"]))?;
-    run(cargo(workspace)
+    let mut bench = cargo(workspace);
+    bench
         .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])
         .args(["--bin", "trunkline-bench", "--"])
         .args(options)
-        .env("TRUNKLINE_PEERS", peers::directory(workspace)))
+        .env("TRUNKLINE_PEERS", peers::directory(workspace));
+    if compares && !is_quick && !is_help {
+        peers::install_for_bench(workspace)?;
+        match dist::build(workspace) {
+            Ok(program) => bench.env("TRUNKLINE_PROGRAM", program),
+            Err(error) => {
+                complain(&format!("the program is measured without a profile: {error:#}"));
+                &mut bench
+            }
+        };
+    }
+    run(&mut bench)
 }
 
 #[cfg(test)]

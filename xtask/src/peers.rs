@@ -79,6 +79,11 @@ pub(crate) fn install_for_bench(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Installs the tool that merges profiles, where Debian has it.
+pub(crate) fn install_profile_tool() -> Result<()> {
+    debian::install_profile_tool()
+}
+
 /// Fails unless every peer is installed according to its lock files.
 pub(crate) fn require(workspace: &Workspace) -> Result<()> {
     debian::require()?;

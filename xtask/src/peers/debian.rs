@@ -16,9 +16,13 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("gnome-keyring-daemon", "gnome-keyring"),
 ];
 
-/// Programs that a check or the benchmark can do without, and their packages: counts of instructions, and
-/// the limit of a proxy for HTTP.
-const OPTIONAL: &[(&str, &str)] = &[("valgrind", "valgrind"), ("nginx", "nginx-light")];
+/// Programs that a check or the benchmark can do without, and their packages: counts of instructions, the limit of
+/// a proxy for HTTP, and profiles.
+const OPTIONAL: &[(&str, &str)] =
+    &[("valgrind", "valgrind"), ("nginx", "nginx-light"), (PROFILE_TOOL, "llvm-19")];
+
+/// Reads the profiles of compilers up to now, unlike that of Debian's default version.
+const PROFILE_TOOL: &str = "llvm-profdata-19";
 
 /// Directories of programs for administrators, which are not in everyone's `PATH`.
 const SYSTEM_FOLDERS: &[&str] = &["/usr/sbin", "/usr/local/sbin"];
@@ -35,6 +39,11 @@ pub(super) fn install_valgrind() {
     if let Err(error) = install_optional("valgrind") {
         complain(&format!("peers: instructions are not counted: {error:#}"));
     }
+}
+
+/// Installs a tool that merges profiles.
+pub(super) fn install_profile_tool() -> Result<()> {
+    install_optional(PROFILE_TOOL)
 }
 
 fn install_optional(program: &str) -> Result<()> {

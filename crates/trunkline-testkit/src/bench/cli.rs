@@ -11,7 +11,7 @@ use serde_json::json;
 use trunkline_testkit::peers;
 
 use crate::measure::{Effort, in_turn};
-use crate::program_size::program_path;
+use crate::own_program::program_path;
 use crate::table::{Row, Table};
 
 /// The packages of the five servers, each with its arguments.

@@ -5,6 +5,7 @@
 
 mod measure;
 mod table;
+mod own_program;
 mod server;
 mod host;
 mod bare;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         [memory::HOST, servers] => memory::host(servers.parse().unwrap_or(0)),
         [proxy::PROXY, ways @ ..] => done(&proxy::run(ways)),
         [budget::BUDGET] => budget::run(),
+        [peers::TRAIN] => peers::train(),
         ["-h" | "--help"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

@@ -32,6 +32,9 @@ const PARTS: &[Part] = &[
     Part { name: "peers-cli", sections: command_line::sections },
 ];
 
+/// The argument for [`train`].
+pub(crate) const TRAIN: &str = "--train";
+
 /// The group of all parts.
 pub(crate) const PEERS: &str = "peers";
 
@@ -124,6 +127,17 @@ pub(crate) fn is_part(word: &str) -> bool {
 pub(crate) struct ReportFiles<'a> {
     pub(crate) json: Option<&'a Path>,
     pub(crate) markdown: Option<&'a Path>,
+}
+
+/// Lets the program do the work that it is optimised for, by `cargo xtask dist`. Nothing is measured.
+pub(crate) fn train() -> ExitCode {
+    match calls::train().and_then(|()| lifecycle::train()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("failed: {reason}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs parts and prints their report. Fails when one of our own rows failed.

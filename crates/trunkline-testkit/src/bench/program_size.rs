@@ -1,17 +1,16 @@
 //! Measures the tables that the search and the tokenizer add to the program, by finding them in its
 //! file.
 //!
-//! Nothing is built for it: the program is the one beside this benchmark, if there is one. When they
+//! Nothing is built for it: the program is the one that is measured, if there is one. When they
 //! came, the tokenizer of `trunkline tokens` added 6.5 MB with its code, and the word vectors 3.9 MB:
 //! the program grew from 12.9 to 23.4 MB.
 
-use std::env::consts::EXE_SUFFIX;
-use std::path::PathBuf;
-use std::{env, fs};
+use std::fs;
 
 use memchr::memmem;
 use trunkline_search::word_vector_table;
 
+use crate::own_program::program_path;
 use crate::table::{Aim, Quantity, Row, Table};
 
 /// First line of the vocabulary of the tokenizer: a token in base64, and its rank.
@@ -44,11 +43,6 @@ fn row(part: &str, bytes: usize, whole: Option<usize>, aim: Option<Aim>) -> Row 
         baseline: whole.map(|whole| ("the whole program", quantity(whole))),
         aim,
     }
-}
-
-/// The program beside this one, which was built with the same profile.
-pub(crate) fn program_path() -> Option<PathBuf> {
-    Some(env::current_exe().ok()?.with_file_name(format!("trunkline{EXE_SUFFIX}")))
 }
 
 /// Length of all vocabularies in a program.

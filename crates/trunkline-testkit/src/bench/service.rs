@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bare::BareProcess;
 use crate::host::stdio_server;
 use crate::measure::{Effort, in_turn};
-use crate::program_size::program_path;
+use crate::own_program::program_path;
 use crate::start::INITIALIZE;
 use crate::table::{Quantity, Row, Table};
 

@@ -14,7 +14,7 @@ use super::client::CallShape;
 use super::instance::{Instance, ReadyList, Round, START_TIMEOUT, start_all};
 use super::process::{EVERYTHING, PeerHome, PeerProcess};
 use super::program::{
-    CONTENDERS, Contender, Front, Program, Upstream, VARIANTS, free_port, http_echo,
+    CONTENDERS, Contender, Front, LEGACY_ONLY, Program, Upstream, VARIANTS, free_port, http_echo,
 };
 use super::report::{Comparison, PeerRow, Section, Spread, Unit};
 use crate::host::{HttpServer, runtime};
@@ -73,6 +73,10 @@ pub(crate) fn sections(effort: Effort, report: &mut Comparison) {
     }
 }
 
+fn large() -> CallShape {
+    CallShape { arguments: json!({ "bytes": MEGABYTE, "carried": "" }), in_flight: 1 }
+}
+
 fn small(in_flight: usize) -> CallShape {
     let arguments = json!({ "bytes": 100, "carried": "x".repeat(100) });
     CallShape { arguments, in_flight }
@@ -86,29 +90,78 @@ fn compare(
     way: &str,
     report: &mut Comparison,
 ) {
-    let http = |options| (back == "HTTP").then(|| HttpServer::start_as(&http_echo(options)));
-    let (both, legacy) = (http(BOTH_ERAS), http("0,legacy"));
-    let servers = |contender: &Contender| match (&both, &legacy, contender.server) {
-        (_, Some(server), Some(_)) | (Some(server), _, None) => vec![Upstream::Port(server.port)],
-        (_, _, options) => vec![Upstream::echo(options.unwrap_or(BOTH_ERAS))],
-    };
-    let is_chosen = |it: &&Contender| {
-        let is_quick_peer = matches!(it.program, Program::Trunkline | Program::Forwarder);
-        effort == Effort::Thorough || is_quick_peer
-    };
-    let contenders: Vec<_> = CONTENDERS.iter().chain(VARIANTS).filter(is_chosen).copied().collect();
-    let contenders: Vec<_> =
-        contenders.into_iter().filter(|it| front == Front::Http || !it.has_tokens).collect();
-    let mut instances = start_all(runtime, &contenders, front, servers, ECHO);
+    let echo = EchoServers::start(back);
+    let mut instances = echo.start_contenders(runtime, effort, front);
     for in_flight in IN_FLIGHT {
         let title = format!("{way}, 200 B, {in_flight} in flight");
         let effort = CallEffort::of(effort);
         report.push(section(runtime, effort, title, &small(in_flight), &mut instances));
     }
-    let arguments = json!({ "bytes": MEGABYTE, "carried": "" });
-    let large = CallShape { arguments, in_flight: 1 };
     let title = format!("{way}, results of 1 MB, 1 in flight");
-    report.push(section(runtime, CallEffort::of(effort), title, &large, &mut instances));
+    report.push(section(runtime, CallEffort::of(effort), title, &large(), &mut instances));
+}
+
+/// The benchmark's own servers behind all contenders.
+struct EchoServers {
+    /// Those that listen; none for servers over stdio.
+    listening: Option<ListeningServers>,
+}
+
+struct ListeningServers {
+    both: HttpServer,
+    legacy: HttpServer,
+}
+
+impl EchoServers {
+    fn start(transport: &str) -> Self {
+        let start = |options| HttpServer::start_as(&http_echo(options));
+        let listening = (transport == "HTTP")
+            .then(|| ListeningServers { both: start(BOTH_ERAS), legacy: start(LEGACY_ONLY) });
+        Self { listening }
+    }
+
+    /// The server behind a contender.
+    fn of(&self, contender: &Contender) -> Vec<Upstream> {
+        vec![match (&self.listening, contender.server) {
+            (Some(servers), None) => Upstream::Port(servers.both.port),
+            (Some(servers), Some(_)) => Upstream::Port(servers.legacy.port),
+            (None, options) => Upstream::echo(options.unwrap_or(BOTH_ERAS)),
+        }]
+    }
+
+    fn start_contenders(
+        &self,
+        runtime: &Runtime,
+        effort: Effort,
+        front: Front,
+    ) -> Vec<(Contender, Result<Instance, String>)> {
+        let is_chosen = |it: &&Contender| {
+            let is_quick_peer = matches!(it.program, Program::Trunkline | Program::Forwarder);
+            (effort == Effort::Thorough || is_quick_peer)
+                && (front == Front::Http || !it.has_tokens)
+        };
+        let all = CONTENDERS.iter().chain(VARIANTS);
+        let contenders: Vec<_> = all.filter(is_chosen).copied().collect();
+        start_all(runtime, &contenders, front, |it| self.of(it), ECHO)
+    }
+}
+
+/// Calls through ours alone, which are not measured: work for a profile of the program.
+pub(crate) fn train() -> Result<(), String> {
+    let runtime = runtime();
+    for (front, back) in WAYS {
+        let echo = EchoServers::start(back);
+        let started = echo.start_contenders(&runtime, Effort::Quick, front);
+        for (_, instance) in started.into_iter().filter(|(it, _)| it.program == Program::Trunkline)
+        {
+            let mut instance = instance?;
+            for in_flight in IN_FLIGHT {
+                runtime.block_on(instance.round(&small(in_flight), MOST_CALLS))?;
+            }
+            runtime.block_on(instance.round(&large(), 1))?;
+        }
+    }
+    Ok(())
 }
 
 /// Calls of npm's reference server.

@@ -13,7 +13,7 @@ use super::report::{Comparison, PeerRow, Section, Spread, Unit};
 use crate::cli::User;
 use crate::host::runtime;
 use crate::measure::Effort;
-use crate::program_size::program_path;
+use crate::own_program::program_path;
 
 /// Processor time is counted in ticks, 100 per second on Linux.
 const TICK: Duration = Duration::from_millis(10);

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use super::calls::ECHO;
 use super::instance::{Instance, ReadyList};
 use super::process::memory_of;
-use super::program::{CONTENDERS, Contender, Front, Program, Upstream};
+use super::program::{CONTENDERS, Contender, Front, Program, Upstream, VARIANTS};
 use super::report::{Comparison, PeerRow, Section, Spread, Unit};
 use crate::host::runtime;
 use crate::measure::Effort;
@@ -41,6 +41,21 @@ pub(crate) fn sections(effort: Effort, report: &mut Comparison) {
     report.push(hang(&runtime, effort));
 }
 
+/// Starts of ours, which are not measured: work for a profile of the program.
+pub(crate) fn train() -> Result<(), String> {
+    let runtime = runtime();
+    for count in SERVERS {
+        let servers = vec![Upstream::echo(BOTH_ERAS); count];
+        for contender in contenders(Effort::Quick, &servers) {
+            let ready = ReadyList { count, ..ECHO };
+            let mut instance =
+                runtime.block_on(Instance::start(&contender, Front::Http, &servers, ready))?;
+            runtime.block_on(instance.list())?;
+        }
+    }
+    Ok(())
+}
+
 /// Peers that take several servers, over HTTP.
 fn contenders(effort: Effort, servers: &[Upstream]) -> Vec<Contender> {
     let is_chosen = |it: &&Contender| {
@@ -48,7 +63,8 @@ fn contenders(effort: Effort, servers: &[Upstream]) -> Vec<Contender> {
         let is_quick = effort == Effort::Thorough || it.program == Program::Trunkline;
         is_peer && is_quick && it.can_join(Front::Http, servers)
     };
-    CONTENDERS.iter().filter(is_chosen).copied().collect()
+    let builds = VARIANTS.iter().filter(|it| it.program == Program::ReleaseBuild);
+    CONTENDERS.iter().chain(builds).filter(is_chosen).copied().collect()
 }
 
 fn start(runtime: &Runtime, effort: Effort, count: usize) -> Section {

@@ -11,7 +11,7 @@ use trunkline_testkit::peers;
 use super::client::{ClientEra, PeerEndpoint};
 use super::process::PeerHome;
 use crate::host::program;
-use crate::program_size::program_path;
+use crate::own_program::{other_build_path, program_path};
 use crate::proxy::{FORWARDER, HTTP, PROXY, STDIO};
 use crate::server::{SERVE, SERVE_HTTP};
 
@@ -20,6 +20,9 @@ pub(crate) const OURS: &str = "trunkline";
 
 /// The version that a client asks for, unless a peer knows only an older one.
 const LEGACY: ClientEra = ClientEra::Legacy("2025-11-25");
+
+/// Options of a server that knows only legacy versions.
+pub(crate) const LEGACY_ONLY: &str = "0,legacy";
 
 /// Transport of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,8 @@ impl Upstream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Trunkline,
+    /// The program that `cargo build --release` makes, if another build is measured.
+    ReleaseBuild,
     /// `trunkline connect`, with the service that it starts.
     Connect,
     Aggregator,
@@ -117,11 +122,11 @@ pub(crate) const CONTENDERS: &[Contender] = &[
 pub(crate) const VARIANTS: &[Contender] = &[
     contender("trunkline, modern client", Program::Trunkline, ClientEra::Modern),
     Contender {
-        server: Some("0,legacy"),
+        server: Some(LEGACY_ONLY),
         ..contender("trunkline, legacy server", Program::Trunkline, LEGACY)
     },
     Contender {
-        server: Some("0,legacy"),
+        server: Some(LEGACY_ONLY),
         ..contender(
             "trunkline, modern client, legacy server",
             Program::Trunkline,
@@ -133,6 +138,7 @@ pub(crate) const VARIANTS: &[Contender] = &[
         ..contender("trunkline, token and agent", Program::Trunkline, LEGACY)
     },
     contender("trunkline connect, with the service", Program::Connect, LEGACY),
+    contender("trunkline, `cargo build --release`", Program::ReleaseBuild, LEGACY),
 ];
 
 /// A command that starts a peer, and where it listens.
@@ -151,6 +157,7 @@ impl Contender {
         let is_one = servers.len() == 1;
         match self.program {
             P::Trunkline | P::FastMcp => true,
+            P::ReleaseBuild => other_build_path().is_some(),
             P::Connect => front == Front::Stdio,
             P::Aggregator | P::RustProxy | P::Mcporter => {
                 front == Front::Http || self.program == P::Mcporter
@@ -170,7 +177,9 @@ impl Contender {
         let mut endpoint =
             PeerEndpoint { port, path: "/mcp".to_owned(), token: None, era: self.era };
         let command = match self.program {
-            Program::Trunkline => self.trunkline(front, servers, &home, &mut endpoint)?,
+            Program::Trunkline | Program::ReleaseBuild => {
+                self.trunkline(front, servers, &home, &mut endpoint)?
+            }
             Program::Connect => connect(servers, &home)?,
             Program::Aggregator => aggregator(servers, &home, port)?,
             Program::RustProxy => {
@@ -229,9 +238,14 @@ impl Contender {
         home: &PeerHome,
         endpoint: &mut PeerEndpoint,
     ) -> Result<Command, String> {
-        let path = own_program()?;
+        let program = match self.program {
+            Program::ReleaseBuild => {
+                other_build_path().ok_or("it is the build that is measured")?
+            }
+            _ => own_program()?,
+        };
         let config = own_config(servers, home)?;
-        let mut command = Command::new(&path);
+        let mut command = Command::new(&program);
         command.arg("serve").arg("--config").arg(config);
         if front == Front::Stdio {
             command.arg("--stdio");
@@ -240,7 +254,7 @@ impl Contender {
         command.args(["--listen", &format!("127.0.0.1:{}", endpoint.port)]);
         if self.has_tokens {
             let file = home.folder.join("tokens.json");
-            let mut add = std::process::Command::new(&path);
+            let mut add = std::process::Command::new(&program);
             add.args(["token", "add", "bench", "--file"]).arg(&file).env("HOME", &home.folder);
             let output = add.output().map_err(|error| error.to_string())?;
             let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();

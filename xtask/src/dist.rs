@@ -1,0 +1,144 @@
+//! `cargo xtask dist`: builds the program with a profile of its own work.
+//!
+//! `cargo build --release` has to guess which code runs often. Here the program is built with counters, does some work,
+//! and is built again with what was counted. A call takes about an eighth less processor time, and code that runs is
+//! together in the file, so that less of the file is in memory.
+
+mod profile_tool;
+mod training;
+
+use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::command::{cargo, run};
+use crate::output::say;
+use crate::workspace::Workspace;
+use profile_tool::{Compiler, ProfileTool};
+
+/// The file name of the program.
+const PROGRAM: &str = "trunkline";
+
+/// Extension of profiles.
+const PROFILE: &str = "profdata";
+
+/// The two builds and what is between them, below `target/dist`.
+struct ProfiledBuild<'a> {
+    workspace: &'a Workspace,
+    folder: PathBuf,
+    compiler: Compiler,
+}
+
+/// Builds the program, and returns its path. If the sources are as before, only checks that.
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.target().join("dist");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let build = ProfiledBuild { workspace, folder, compiler: Compiler::find()? };
+    let tool = build.compiler.profile_tool(&build.folder)?;
+    say("dist: building the program with counters");
+    let counting = build.compile("counting", "profile-generate", &build.counts())?;
+    let profile = build.profile(&counting, &tool)?;
+    say("dist: building the program with the profile");
+    let optimised = build.compile("optimised", "profile-use", &profile)?;
+    let program = build.folder.join(PROGRAM);
+    // Written beside it and renamed, because the program may be running.
+    let copy = build.folder.join("trunkline.new");
+    fs::copy(&optimised, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    fs::rename(&copy, &program).with_context(|| format!("cannot write {}", program.display()))?;
+    say(&format!("dist: {} is ready", program.display()));
+    Ok(program)
+}
+
+impl ProfiledBuild<'_> {
+    /// The folder that a program with counters writes to when it ends.
+    fn counts(&self) -> PathBuf {
+        self.folder.join("counts")
+    }
+
+    /// Compiles the program in a folder of its own, with one more option of the compiler.
+    fn compile(&self, name: &str, option: &str, value: &Path) -> Result<PathBuf> {
+        let folder = self.folder.join(name);
+        let flags = encoded_flags(
+            &env::var("RUSTFLAGS").unwrap_or_default(),
+            &format!("-C{option}={}", value.display()),
+        );
+        // With a target, the options are not those of build scripts and macros.
+        run(cargo(self.workspace)
+            .args(["build", "--release", "--locked", "-p", "trunkline-cli", "--target"])
+            .arg(&self.compiler.target)
+            .arg("--target-dir")
+            .arg(&folder)
+            .env_remove("RUSTFLAGS")
+            .env("CARGO_ENCODED_RUSTFLAGS", flags))?;
+        Ok(folder.join(&self.compiler.target).join("release").join(PROGRAM))
+    }
+
+    /// The profile of a program with counters. Its name depends on the program: Cargo compares the options of the
+    /// compiler, and not the files that they name.
+    fn profile(&self, counting: &Path, tool: &ProfileTool) -> Result<PathBuf> {
+        let profile = self.folder.join(format!("{:016x}.{PROFILE}", digest(counting)?));
+        if profile.exists() {
+            return Ok(profile);
+        }
+        say("dist: running it: calls, lists, starts and commands");
+        remove_folder(&self.counts())?;
+        training::run_all(self.workspace, counting, &self.folder.join("home"))?;
+        self.remove_profiles()?;
+        tool.merge(&self.counts(), &profile)?;
+        Ok(profile)
+    }
+
+    /// Removes the profiles of earlier programs.
+    fn remove_profiles(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == PROFILE) {
+                fs::remove_file(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Separates options in `CARGO_ENCODED_RUSTFLAGS`, so that paths may contain spaces.
+const SEPARATOR: &str = "\u{1f}";
+
+/// The value of `CARGO_ENCODED_RUSTFLAGS` for the options of a user and one more.
+fn encoded_flags(given: &str, more: &str) -> String {
+    let flags: Vec<_> = given.split_whitespace().chain([more]).collect();
+    flags.join(SEPARATOR)
+}
+
+fn digest(file: &Path) -> Result<u64> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+fn remove_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_user_stay_and_a_path_may_have_spaces() {
+        let more = "-Cprofile-use=/my target/p";
+        assert_eq!(encoded_flags("", more), more);
+        assert_eq!(
+            encoded_flags(" -Cdebuginfo=1  -g ", more),
+            format!("-Cdebuginfo=1\u{1f}-g\u{1f}{more}")
+        );
+    }
+}
