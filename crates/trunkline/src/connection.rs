@@ -55,6 +55,7 @@ use crate::error::{Error, ErrorKind};
 use crate::item::{Item, ItemKind};
 use crate::message::Notification;
 use crate::principal::{FairSlots, Requester};
+use actor::rare_events::RareEvents;
 use actor::subscriptions::Subscriptions;
 use actor::{Command, ServerActor};
 use cache::CacheWrites;
@@ -100,8 +101,6 @@ impl Connection {
     /// Outside of a tokio runtime, unless the options have one.
     pub fn new(server: Server, options: ConnectionOptions) -> Self {
         let (commands, for_task) = mpsc::channel(MAX_COMMANDS);
-        let (abandoned, abandoned_for_task) = mpsc::unbounded_channel();
-        let (holds, holds_for_task) = mpsc::unbounded_channel();
         let (log_level, log_level_for_task) = watch::channel(None);
         let told = broadcast::Sender::new(MAX_UNHEARD);
         let mut fingerprint = server.fingerprint();
@@ -113,6 +112,7 @@ impl Connection {
         let lists = remembered.map(|remembered| remembered.lists).unwrap_or_default();
         let published = Arc::new(PublishedState::new(lists));
         let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
+        let (abandoned, holds, rare_events) = RareEvents::channels(&log_level, &behaviour);
         let (server, ids) = (Arc::new(server), Arc::new(RequestIds::default()));
         let task = ServerActor {
             server: Arc::clone(&server),
@@ -121,9 +121,8 @@ impl Connection {
             options,
             ids: Arc::clone(&ids),
             commands: for_task,
-            abandoned: abandoned_for_task,
             watched: Subscriptions::new(holds.clone()),
-            holds: holds_for_task,
+            rare_events,
             log_level: log_level_for_task,
             published: Arc::clone(&published),
             told: told.clone(),

@@ -35,6 +35,7 @@ pub mod principal;
 pub mod error;
 pub mod channel;
 pub mod timer;
+mod wake_filter;
 
 pub mod protocol;
 pub mod message;

@@ -6,6 +6,7 @@ mod list_refresh;
 mod logging;
 mod legacy_subscribe;
 mod listen;
+pub(super) mod rare_events;
 mod run;
 
 use std::panic::AssertUnwindSafe;
@@ -18,7 +19,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::cache::CacheWrites;
-use super::handler::CancelledRequest;
 use super::handshake::closing::SessionClosings;
 use super::handshake::{ConnectedServer, ServerConnector, StreamUse};
 use super::options::ConnectionOptions;
@@ -34,6 +34,7 @@ use crate::message::{Notification, Response};
 use crate::principal::{FairShare, Principal, Requester};
 use crate::timer::wait_until;
 use backoff::RestartAttempts;
+use rare_events::{RareEvent, RareEvents};
 use subscriptions::{SubscribeResult, Subscriptions};
 
 /// Delay before a new session with a server that lost the last one, for the sake of subscriptions.
@@ -104,12 +105,10 @@ pub(super) struct ServerActor {
     pub(super) options: ConnectionOptions,
     pub(super) ids: Arc<RequestIds>,
     pub(super) commands: mpsc::Receiver<Command>,
-    /// Requests whose caller has stopped waiting.
-    pub(super) abandoned: mpsc::UnboundedReceiver<CancelledRequest>,
     /// Subscriptions to resources and tasks, kept across sessions.
     pub(super) watched: Subscriptions,
-    /// Changes of holders of subscriptions.
-    pub(super) holds: mpsc::UnboundedReceiver<HoldChange>,
+    /// Cancellations, changes of holders of subscriptions, and others.
+    pub(super) rare_events: RareEvents,
     /// The lowest log level that any client has requested.
     pub(super) log_level: watch::Receiver<Option<RequestedLogLevel>>,
     pub(super) published: Arc<PublishedState>,
@@ -224,17 +223,20 @@ impl ServerActor {
         loop {
             let command = tokio::select! {
                 command = self.commands.recv() => command,
-                // The cancelled request has not been sent.
-                Some(_) = self.abandoned.recv() => continue,
-                Some(hold) = self.holds.recv() => {
-                    let is_wanted = matches!(hold, HoldChange::Begun(..));
-                    self.watched.settle(hold);
-                    // A holder does not request the subscription again.
-                    if is_wanted && until.is_none() && self.may_return() {
-                        return WakeReason::By(waiting);
+                event = self.rare_events.next() => match event {
+                    RareEvent::Hold(hold) => {
+                        let is_wanted = matches!(hold, HoldChange::Begun(..));
+                        self.watched.settle(hold);
+                        // A holder does not request the subscription again.
+                        if is_wanted && until.is_none() && self.may_return() {
+                            return WakeReason::By(waiting);
+                        }
+                        continue;
                     }
-                    continue;
-                }
+                    // The cancelled request has not been sent. Log level and settings apply to a
+                    // session from its start.
+                    RareEvent::Cancelled(_) | RareEvent::LogLevel | RareEvent::Settings => continue,
+                },
                 () = wait_until(until) => return WakeReason::By(waiting),
             };
             match (command, down) {

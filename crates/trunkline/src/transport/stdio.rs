@@ -13,9 +13,12 @@ pub(super) mod standalone;
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitStatus;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,6 +35,7 @@ use crate::config::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::message::{DiscardedLine, LineBuffer, OversizedLine};
+use crate::wake_filter::WakeFilter;
 use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
 
 /// Time to drain the streams of a process that has exited, and time for a process to exit after it
@@ -54,6 +58,8 @@ pub(crate) struct StdioTransport {
     tail: StderrTail,
     ending: Option<ExitWait>,
     has_spoken: bool,
+    /// For standard error and the exit of the process: calls do not poll them.
+    rare_events: WakeFilter,
 }
 
 impl StdioTransport {
@@ -82,6 +88,7 @@ impl StdioTransport {
             tail,
             ending: None,
             has_spoken: false,
+            rare_events: WakeFilter::default(),
         }
     }
 
@@ -145,6 +152,8 @@ impl StdioTransport {
 
     /// Performs one read or write.
     async fn step(&mut self) {
+        let errors = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail);
+        let rare_step = RareStep::next(&mut self.rare_events, errors, self.process.ended());
         tokio::select! {
             written = write(&mut self.input, &mut self.outbox), if !self.outbox.is_empty() => {
                 if written.is_err() {
@@ -164,12 +173,14 @@ impl StdioTransport {
                     self.ending = Some(ExitWait::new(None));
                 }
             }
-            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
-                if !matches!(read, Ok(count) if count > 0) {
-                    self.errors = None;
+            step = rare_step => match step {
+                RareStep::ErrorsRead(read) => {
+                    if !matches!(read, Ok(count) if count > 0) {
+                        self.errors = None;
+                    }
                 }
+                RareStep::Ended(status) => self.ending = Some(ExitWait::new(status.ok())),
             }
-            status = self.process.ended() => self.ending = Some(ExitWait::new(status.ok())),
         }
     }
 
@@ -256,6 +267,32 @@ impl StdioTransport {
             }
             () = &mut remaining_output => stopped.await,
         }
+    }
+}
+
+/// An event that calls do not cause.
+enum RareStep {
+    /// Bytes of standard error were read, or its end.
+    ErrorsRead(io::Result<usize>),
+    /// The process ended.
+    Ended(io::Result<ExitStatus>),
+}
+
+impl RareStep {
+    /// The next event, from futures whose sources keep the waker if they are dropped.
+    async fn next(
+        filter: &mut WakeFilter,
+        errors: impl Future<Output = io::Result<usize>>,
+        end: impl Future<Output = io::Result<ExitStatus>>,
+    ) -> Self {
+        let (mut errors, mut end) = (pin!(errors), pin!(end));
+        poll_fn(|context| {
+            filter.poll(context, |context| match errors.as_mut().poll(context) {
+                Poll::Ready(read) => Poll::Ready(Self::ErrorsRead(read)),
+                Poll::Pending => end.as_mut().poll(context).map(Self::Ended),
+            })
+        })
+        .await
     }
 }
 

@@ -9,6 +9,7 @@ use super::legacy_subscribe::LegacySubscriptions;
 use super::list_refresh::{InternalRequests, ListRefreshes};
 use super::listen::{ACKNOWLEDGED, ListenEvent, ListenSubscription};
 use super::logging::LogLevelSync;
+use super::rare_events::RareEvent;
 use super::{
     Command, DownReason, ExitReason, NextState, PAUSE_AFTER_FORGOTTEN, ServerActor, queue_full,
     refuse, stale, too_many,
@@ -160,16 +161,16 @@ impl ServerActor {
                     done.settle(&mut self.watched);
                     self.sync_subscriptions(session, chores);
                 }
-                Some(hold) = self.holds.recv() => {
-                    self.watched.settle(hold);
-                    self.sync_subscriptions(session, chores);
-                }
-                Ok(()) = self.log_level.changed() => {
-                    self.sync_log_level(session, chores, LogReason::Client);
-                }
-                // A new `idleTimeout` counts from the last use of the server.
-                Ok(()) = self.behaviour.changed() => {}
-                Some(abandoned) = self.abandoned.recv() => session.cancel_request(abandoned),
+                event = self.rare_events.next() => match event {
+                    RareEvent::Cancelled(request) => session.cancel_request(request),
+                    RareEvent::Hold(hold) => {
+                        self.watched.settle(hold);
+                        self.sync_subscriptions(session, chores);
+                    }
+                    RareEvent::LogLevel => self.sync_log_level(session, chores, LogReason::Client),
+                    // A new `idleTimeout` counts from the last use of the server.
+                    RareEvent::Settings => {}
+                },
                 command = self.commands.recv() => match command {
                     Some(command) => {
                         if let Some(close) = self.handle_commands(session, chores, command) {
