@@ -1,10 +1,11 @@
 //! The requests of clients: recent ones, metrics, and the audit log.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 #[cfg(feature = "otel")]
 use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use trunkline::message::Raw;
 use trunkline_gateway::{Observer, RequestObserver, RequestRecord};
 

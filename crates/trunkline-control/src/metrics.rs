@@ -2,10 +2,10 @@
 //!
 //! Labels are bounded: methods are those of MCP, and tools beyond the first [`MAX_TOOLS`] are counted as `other`.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use foldhash::HashMap;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;

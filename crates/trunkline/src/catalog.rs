@@ -6,8 +6,9 @@ mod prefixes;
 mod uris;
 mod build;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 pub use build::CatalogBuilder;
 pub use server_items::ServerItems;

@@ -5,10 +5,11 @@
 //! tool, the revision in which it changed. So no state is needed per client and tool.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use foldhash::HashMap;
 use trunkline::catalog::{Catalog, DefinitionDigest};
 use trunkline::item::ItemKind;
 use trunkline::name::ServerName;

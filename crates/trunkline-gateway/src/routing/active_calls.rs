@@ -1,9 +1,9 @@
 //! Tracks the sessions that have called each server, to route notifications that carry no request
 //! ID.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use foldhash::HashMap;
 use trunkline::connection::ServerNotification;
 use trunkline::message::Notification;
 use trunkline::name::ServerName;
@@ -30,7 +30,7 @@ struct ServerCallers {
 
 impl Default for ServerCallers {
     fn default() -> Self {
-        Self { sessions: HashMap::new(), prune_at: FIRST_PRUNE }
+        Self { sessions: HashMap::default(), prune_at: FIRST_PRUNE }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The rules of a configuration, prepared for evaluation.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::lists::{NameList, UnreadableEntry};
 use super::project_toggles::ProjectToggles;

@@ -1,6 +1,8 @@
 //! Fair division of a limited resource between principals.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use foldhash::HashMap;
 
 use super::Principal;
 
@@ -37,7 +39,7 @@ pub trait Evictable {
 impl FairShare {
     /// A resource with `capacity` items, all free.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, total: 0, held: HashMap::new() }
+        Self { capacity, total: 0, held: HashMap::default() }
     }
 
     /// A resource with the items that principals already hold.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use foldhash::HashMap;
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, interval};
 use tracing::debug;
@@ -277,7 +278,7 @@ impl Sessions {
     /// The session of a request, if it belongs to the same client; otherwise the error response.
     pub(super) fn find(
         &self,
-        identity: &CallerIdentity,
+        identity: &Arc<CallerIdentity>,
         headers: &HeaderMap,
     ) -> Result<Arc<HttpSession>, Box<Response>> {
         let refuse =
@@ -286,8 +287,8 @@ impl Sessions {
             let text = "the Mcp-Session-Id header is missing: open a session with `initialize`\n";
             return Err(refuse(StatusCode::BAD_REQUEST, text));
         };
-        let found = lock(&self.open).get(&ClientId::from(id)).cloned();
-        let found = found.filter(|it| *it.session.identity == *identity);
+        let found = lock(&self.open).get(id).cloned();
+        let found = found.filter(|it| it.session.identity == *identity);
         let Some(session) = found else {
             let text = "there is no such session, or it has ended: open another one\n";
             return Err(refuse(StatusCode::NOT_FOUND, text));
@@ -312,7 +313,7 @@ impl Sessions {
     /// with the lease: a session depends on its token.
     pub(super) fn open_stream(
         &self,
-        identity: &CallerIdentity,
+        identity: &Arc<CallerIdentity>,
         headers: &HeaderMap,
         lease: Lease,
     ) -> Response {
@@ -347,7 +348,7 @@ impl Sessions {
     }
 
     /// Ends a session by request of its client.
-    pub(super) fn end(&self, identity: &CallerIdentity, headers: &HeaderMap) -> Response {
+    pub(super) fn end(&self, identity: &Arc<CallerIdentity>, headers: &HeaderMap) -> Response {
         if !headers.contains_key(&SESSION) && is_modern(headers) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }

@@ -5,9 +5,9 @@
 //! call may be completed: its log message was late, or the server still works on a call that the
 //! client cancelled.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tokio::time::Instant;
 
 use super::RequestOutcome;
@@ -122,9 +122,9 @@ impl PastClient {
 impl Default for PastCalls {
     fn default() -> Self {
         Self {
-            clients: HashMap::new(),
-            given_up: HashMap::new(),
-            tasks: HashMap::new(),
+            clients: HashMap::default(),
+            given_up: HashMap::default(),
+            tasks: HashMap::default(),
             is_crowded: false,
             prune_at: FIRST_PRUNE,
         }
