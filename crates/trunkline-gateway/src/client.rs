@@ -1,6 +1,7 @@
 //! One client: the channel back to it, its session, and its calls that wait for input.
 
 pub(crate) mod log_filter;
+pub(crate) mod cancellation;
 pub(crate) mod channel;
 pub(crate) mod in_flight;
 pub(crate) mod url_elicitations;

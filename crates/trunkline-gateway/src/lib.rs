@@ -76,7 +76,7 @@ pub use crate::access::scope::Scope;
 pub use crate::access::tokens::{Token, Tokens, digest_of, new_token};
 pub use crate::handlers::gateway::client_capabilities;
 pub use crate::transport::http::origin::check as check_host_and_origin;
-pub use crate::transport::http::{AcceptStatus, Serve, router, serve};
+pub use crate::transport::http::{AcceptStatus, HttpService, Serve, router, serve};
 pub use crate::transport::ndjson::{InputLine, LineReader};
 pub use crate::transport::stdio::serve_stream;
 pub use options::{GatewayOptions, Limits, Observer, StreamOptions};

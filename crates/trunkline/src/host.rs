@@ -62,9 +62,10 @@ mod start_error;
 mod config_source;
 mod builder;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 

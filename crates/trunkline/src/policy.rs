@@ -33,7 +33,7 @@ mod uris;
 mod reachable;
 
 pub(crate) use caller::CallerRules;
-pub use caller::{Caller, CallerSpec, Disclosure, Limit, UnknownCaller};
+pub use caller::{Caller, CallerCache, CallerSpec, Disclosure, Limit, UnknownCaller};
 pub(crate) use pipeline::unavailable;
 pub use project_toggles::ProjectToggles;
 pub use reachable::Visibility;

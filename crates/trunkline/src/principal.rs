@@ -4,6 +4,7 @@ mod fair_share;
 mod fair_slots;
 mod request_path;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,6 +67,12 @@ pub struct ClientId(Arc<str>);
 impl ClientId {
     /// The ID as a string.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for ClientId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -14,7 +14,7 @@ use trunkline::host::{Host, WaitFor};
 use trunkline::view::View;
 use trunkline_control::Activity;
 use trunkline_gateway::demo::DemoServer;
-use trunkline_gateway::{GatewayOptions, Router, client_capabilities, router, serve};
+use trunkline_gateway::{GatewayOptions, HttpService, client_capabilities, serve};
 
 use super::demo_server::{bind, endpoint};
 use super::status;
@@ -65,8 +65,8 @@ pub(crate) fn run(
     command_host::run(loaded, builder, terminal, async |hosted, terminal| {
         let gateway = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = endpoint(&gateway)?;
-        let (router, page) = routes(hosted, &url, environment, terminal);
-        let mut serving = tokio::spawn(serve(gateway, router).into_future());
+        let (service, page) = service(hosted, &url, environment, terminal);
+        let mut serving = tokio::spawn(serve(gateway, service).into_future());
         if is_to_stay && settings.format == Format::Text {
             terminal.print(&format!("Open this page to see all of it, live:\n\n  {page}\n\n"))?;
         }
@@ -95,12 +95,12 @@ pub(crate) fn run(
 }
 
 /// The gateway and the page, and a link that opens it.
-fn routes(
+fn service(
     hosted: &CommandHost,
     url: &str,
     environment: &ProcessEnv,
     terminal: &Terminal,
-) -> (Router, String) {
+) -> (HttpService, String) {
     let activity = Activity::default();
     let observer = Some(activity.observer(PROJECT));
     let source = ServedHost {
@@ -110,10 +110,10 @@ fn routes(
         files: None,
     };
     let control = control_of(Arc::new(source), activity, Vec::new(), environment, terminal);
-    let gateway =
-        router(hosted.host.clone(), GatewayOptions { observer, ..GatewayOptions::default() });
+    let options = GatewayOptions { observer, ..GatewayOptions::default() };
+    let service = HttpService::new(hosted.host.clone(), options);
     let page = control.login_link(url.trim_end_matches("/mcp")).url;
-    (gateway.merge(trunkline_control::router(&control)), page)
+    (service.merge(trunkline_control::router(&control)), page)
 }
 
 /// A configuration with both demo servers, as a user would write it.

@@ -14,7 +14,7 @@ use tracing::info;
 use trunkline::config::{ColorStyle, escape_control};
 use trunkline_control::Activity;
 use trunkline_gateway::{
-    AcceptStatus, GatewayOptions, Limits, Scope, Tokens, client_capabilities, router,
+    AcceptStatus, GatewayOptions, HttpService, Limits, Scope, Tokens, client_capabilities,
 };
 
 use crate::arguments::{Format, ServeArguments};
@@ -250,7 +250,8 @@ impl ServeCommand<'_> {
         audit::apply(&activity, PROJECT, settings, (self.environment, terminal));
         let source = Arc::new(self.source(hosted, status));
         let control = control_of(source, activity, hosts, self.environment, terminal);
-        let router = router(hosted.host.clone(), GatewayOptions { observer, ..options })
+        let options = GatewayOptions { observer, ..options };
+        let service = HttpService::new(hosted.host.clone(), options)
             .merge(trunkline_control::router(&control));
         hosted.keep_running_until_closed();
         serve_commands(hosted, &url, self.environment);
@@ -266,7 +267,7 @@ impl ServeCommand<'_> {
         let host = hosted.host.clone();
         let ending = async move { host.shutdown_started().await };
         let (accepting, accept_changes) = mpsc::unbounded_channel();
-        let serving = trunkline_gateway::serve(listener, router)
+        let serving = trunkline_gateway::serve(listener, service)
             .with_graceful_shutdown(ending)
             .on_accept_status(move |status| drop(accepting.send(status)));
         let mut task = JoinSet::new();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use trunkline::config::Access;
 use trunkline::host::Host;
 use trunkline::name::{ConversationName, ServerName};
-use trunkline::policy::{CallerSpec, Disclosure, Limit, UnknownCaller};
+use trunkline::policy::{CallerCache, CallerSpec, Disclosure, Limit, UnknownCaller};
 use trunkline::principal::Principal;
 use trunkline::view::View;
 
@@ -106,13 +106,18 @@ impl CallerScope {
     }
 
     fn view_with(&self, host: &Host, disclosure: Disclosure) -> Result<View, UnknownCaller> {
+        self.with_spec(disclosure, |spec| host.view(spec))
+    }
+
+    /// Calls a function with the limits of the caller.
+    fn with_spec<T>(&self, disclosure: Disclosure, work: impl FnOnce(CallerSpec<'_>) -> T) -> T {
         let [address, token] = [&self.address, &self.token].map(Scope::bundle_names);
         let within = [
             self.address.limit(Some("address"), &address),
             self.token.limit(Some("token"), &token),
         ];
         let conversation = self.conversation.as_ref().map(ConversationName::as_str);
-        host.view(CallerSpec { within: &within, disclosure, conversation, ..CallerSpec::default() })
+        work(CallerSpec { within: &within, disclosure, conversation, ..CallerSpec::default() })
     }
 }
 
@@ -130,19 +135,36 @@ impl From<Scope> for CallerScope {
     }
 }
 
-/// The principal of a request, and the limits that apply to it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The principal of requests, and the limits that apply to it.
+#[derive(Debug)]
 pub(crate) struct CallerIdentity {
     pub(crate) scope: CallerScope,
     /// The token, or `Anonymous` without one.
     pub(crate) principal: Principal,
+    /// The caller of its view.
+    cache: CallerCache,
 }
 
+impl PartialEq for CallerIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.scope == other.scope && self.principal == other.principal
+    }
+}
+
+impl Eq for CallerIdentity {}
+
 impl CallerIdentity {
+    pub(crate) fn new(scope: impl Into<CallerScope>, principal: Principal) -> Self {
+        Self { scope: scope.into(), principal, cache: CallerCache::default() }
+    }
+
     /// The caller's view of the current catalog, with the reasons for hidden items if it may know
     /// them.
     pub(crate) fn view(&self, host: &Host) -> Result<View, UnknownCaller> {
-        self.scope.view_with(host, self.disclosure())
+        let disclosure = self.disclosure();
+        host.view_of_cached(&self.cache, |rules| {
+            self.scope.with_spec(disclosure, |spec| rules.caller(spec))
+        })
     }
 
     /// Reasons are for the owner of the configuration: a caller without a token at an endpoint
@@ -202,9 +224,9 @@ mod tests {
     fn a_conversation_is_no_limit() {
         let chat = ConversationName::new("chat").ok();
         let scope = CallerScope::from(Scope { conversation: chat, ..Scope::default() });
-        let identity = CallerIdentity { scope, principal: Principal::Anonymous };
+        let identity = CallerIdentity::new(scope, Principal::Anonymous);
         assert!(identity.is_owner());
-        let other = CallerIdentity { scope: CallerScope::default(), ..identity.clone() };
+        let other = CallerIdentity::new(CallerScope::default(), Principal::Anonymous);
         assert_ne!(identity.as_owner(), other.as_owner());
     }
 
@@ -212,7 +234,7 @@ mod tests {
     fn owners_with_other_limits_are_other_owners() {
         let owner = |address: Scope, token: Scope| {
             let scope = CallerScope::new(address, token);
-            CallerIdentity { scope, principal: Principal::Token("ann".into()) }.as_owner()
+            CallerIdentity::new(scope, Principal::Token("ann".into())).as_owner()
         };
         let (one, other) = (Scope::of_agent("one"), Scope::of_agent("other"));
         let owners = [

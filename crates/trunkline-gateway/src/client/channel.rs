@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde_json::json;
@@ -11,6 +11,7 @@ use trunkline::channel;
 use trunkline::connection::ServerRequest;
 use trunkline::message::{Id, Message, Notification, Raw, Request, Response, RpcError};
 
+use super::cancellation::Cancellation;
 use crate::access::budget::UnreadMessages;
 use crate::request::errors::no_client_response;
 use crate::request::response::ResponseLine;
@@ -21,25 +22,8 @@ pub(crate) const MAX_UNREAD: usize = 256;
 /// Limit of these messages in bytes: above it, nothing is added.
 pub(crate) const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
-/// Limit of the parameters of a cancellation in bytes. A reason is a sentence; a longer one is not
-/// forwarded, only the cancellation itself.
-const MAX_LAST_WORDS_BYTES: usize = 4 * 1024;
-
 /// The reason in the cancellation of a server request that is not needed any more.
 const NOT_WANTED: &str = "the response is not needed any more";
-
-/// The parameters of the client's cancellation, if it has any. Clones share them.
-#[derive(Clone, Default)]
-pub(crate) struct CancelParams(Arc<OnceLock<Raw>>);
-
-impl CancelParams {
-    /// Stores the parameters of a cancellation.
-    pub(crate) fn send(&self, params: Option<&Raw>) {
-        if let Some(params) = params.filter(|it| it.bytes().len() <= MAX_LAST_WORDS_BYTES) {
-            let _ = self.0.set(params.detached());
-        }
-    }
-}
 
 /// Sends a later message on the channel of a server request, for its cancellation.
 pub(crate) type FollowUpSender = Box<dyn FnOnce(Bytes) + Send>;
@@ -159,13 +143,14 @@ pub(crate) struct ClientChannel {
     outlet: OutboundChannel,
     /// The pending server requests, if the client can receive any.
     server_requests: Option<Arc<ServerRequests>>,
-    cancel_params: CancelParams,
+    /// The cancellation of the request by the client, if it can cancel it with a message.
+    cancellation: Option<Cancellation>,
 }
 
 impl ClientChannel {
     /// A channel for notifications only.
     pub(crate) fn new(outlet: OutboundChannel) -> Self {
-        Self { outlet, server_requests: None, cancel_params: CancelParams::default() }
+        Self { outlet, server_requests: None, cancellation: None }
     }
 
     /// Allows server requests on this channel too.
@@ -173,14 +158,14 @@ impl ClientChannel {
         Self { server_requests: Some(server_requests), ..self }
     }
 
-    /// Adds the parameters of the client's cancellation of the request.
-    pub(crate) fn with_cancel_params(self, cancel_params: CancelParams) -> Self {
-        Self { cancel_params, ..self }
+    /// Adds the cancellation of the request by the client.
+    pub(crate) fn with_cancellation(self, cancellation: Cancellation) -> Self {
+        Self { cancellation: Some(cancellation), ..self }
     }
 
     /// The parameters of the client's cancellation of the request.
     pub(crate) fn cancel_params(&self) -> Option<Raw> {
-        self.cancel_params.0.get().cloned()
+        self.cancellation.as_ref()?.params()
     }
 
     /// Sends a notification. Never waits: a client that reads too slowly misses it.

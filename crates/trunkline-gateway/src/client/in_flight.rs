@@ -5,15 +5,17 @@
 //! client sent; requests to the client are in [`ServerRequests`](super::channel::ServerRequests), and
 //! calls that server messages are routed to in [`routing`](crate::routing).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
-use tokio::sync::Notify;
+use foldhash::HashMap;
 use tokio::time::Instant;
 use trunkline::message::{Id, Raw};
 
-use super::channel::CancelParams;
+use super::cancellation::Cancellation;
 
 /// The requests of one client in flight.
 #[derive(Default)]
@@ -23,23 +25,16 @@ pub(crate) struct InFlightRequests {
 
 #[derive(Default)]
 struct RequestTable {
-    running: HashMap<Id, CancelHandle>,
+    running: HashMap<Id, Cancellation>,
     /// Time at which the last one ended.
     ended: Option<Instant>,
-}
-
-/// Cancels a request.
-#[derive(Clone, Default)]
-struct CancelHandle {
-    cancelled: Arc<Notify>,
-    cancel_params: CancelParams,
 }
 
 /// A request in flight. Dropping it removes it from the table.
 pub(crate) struct InFlightRequest {
     requests: Arc<InFlightRequests>,
     id: Id,
-    cancelling: CancelHandle,
+    cancellation: Cancellation,
 }
 
 impl InFlightRequests {
@@ -47,24 +42,23 @@ impl InFlightRequests {
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<InFlightRequest> {
         let (id, mut table) = (id.normalized(), self.lock());
         let Entry::Vacant(place) = table.running.entry(id.clone()) else { return None };
-        let cancelling = place.insert(CancelHandle::default()).clone();
-        Some(InFlightRequest { requests: Arc::clone(self), id, cancelling })
+        let cancellation = place.insert(Cancellation::default()).clone();
+        Some(InFlightRequest { requests: Arc::clone(self), id, cancellation })
     }
 
     /// Cancels a request, with the parameters of `notifications/cancelled`. Its ID can be used again
     /// at once.
     pub(crate) fn cancel(&self, id: &Id, params: Option<&Raw>) {
         let mut table = self.lock();
-        if let Some(cancelling) = table.running.remove(id) {
+        if let Some(cancellation) = table.running.remove(id) {
             table.ended = Some(Instant::now());
-            cancelling.cancel_params.send(params);
-            cancelling.cancelled.notify_one();
+            cancellation.request(params);
         }
     }
 
     /// Cancels every request, because no response can be delivered any more.
     pub(crate) fn cancel_all(&self) {
-        self.lock().running.values().for_each(|it| it.cancelled.notify_one());
+        self.lock().running.values().for_each(|it| it.request(None));
     }
 
     /// Whether a request is in flight.
@@ -83,28 +77,28 @@ impl InFlightRequests {
 }
 
 impl InFlightRequest {
-    /// Parameters of the client's `notifications/cancelled`.
-    pub(crate) fn cancel_params(&self) -> CancelParams {
-        self.cancelling.cancel_params.clone()
+    /// Its cancellation by the client.
+    pub(crate) fn cancellation(&self) -> Cancellation {
+        self.cancellation.clone()
     }
 
     /// Runs the handler until the client cancels the request; `None` then. The request stays
     /// registered until the handler is dropped.
     pub(crate) async fn run<T>(self, handling: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.cancelling.cancelled.notified() => None,
-            outcome = handling => Some(outcome),
-        }
+        let mut handling = pin!(handling);
+        poll_fn(|context| match self.cancellation.poll_requested(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => handling.as_mut().poll(context).map(Some),
+        })
+        .await
     }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let mut table = self.requests.lock();
-        let is_same = |it: &CancelHandle| Arc::ptr_eq(&it.cancelled, &self.cancelling.cancelled);
         // After a cancellation, another request may have the ID.
-        if table.running.get(&self.id).is_some_and(is_same) {
+        if table.running.get(&self.id).is_some_and(|it| it.is_same(&self.cancellation)) {
             table.running.remove(&self.id);
         }
         table.ended = Some(Instant::now());

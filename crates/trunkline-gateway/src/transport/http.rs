@@ -11,12 +11,13 @@ mod event_stream;
 mod exchange;
 mod responses;
 mod sessions;
-mod body;
 mod connection_timer;
+mod body;
 mod modern;
 mod post;
 mod accept_status;
 mod accept;
+mod service;
 
 use std::io;
 use std::pin::Pin;
@@ -44,6 +45,8 @@ use accept::ConnectionState;
 use access::AccessControl;
 use connection_timer::ConnectionTimer;
 use post::MessageHead;
+use service::ENDPOINT;
+pub use service::HttpService;
 use sessions::Sessions;
 
 /// Lists the gateways that a request came through, and in a response those behind this one.
@@ -71,47 +74,57 @@ pub(crate) struct AppState {
 ///
 /// Outside of a tokio runtime.
 pub fn router(host: Host, options: GatewayOptions) -> Router {
-    let limits = options.limits;
-    let gateway = Gateway::new(host, &limits, options.observer.clone().map(|it| it.0));
-    let state = Arc::new(AppState {
-        sessions: Sessions::new(Arc::clone(&gateway), limits),
-        gateway,
-        guard: AccessControl::new(options),
-        message_bytes: limits.message_bytes,
-        bodies: ByteBudget::new(body::MAX_BODY_BYTES_OF_ALL, body::MAX_BODY_BYTES_OF_ONE),
-    });
+    endpoint_routes(AppState::new(host, options))
+}
+
+impl AppState {
+    fn new(host: Host, options: GatewayOptions) -> Arc<Self> {
+        let limits = options.limits;
+        let gateway = Gateway::new(host, &limits, options.observer.clone().map(|it| it.0));
+        Arc::new(Self {
+            sessions: Sessions::new(Arc::clone(&gateway), limits),
+            gateway,
+            guard: AccessControl::new(options),
+            message_bytes: limits.message_bytes,
+            bodies: ByteBudget::new(body::MAX_BODY_BYTES_OF_ALL, body::MAX_BODY_BYTES_OF_ONE),
+        })
+    }
+}
+
+fn endpoint_routes(state: Arc<AppState>) -> Router {
     Router::new()
-        .route("/mcp", any(handle))
+        .route(ENDPOINT, any(handle))
         .route("/mcp/", any(handle))
         .route("/mcp/agents/{name}", any(of_agent))
         .route("/mcp/bundles/{name}", any(of_bundle))
         .with_state(state)
 }
 
-/// Serves a router on a listener, until the returned future is dropped or the listener fails.
+/// Serves a service or a router on a listener, until the returned future is dropped or the listener
+/// fails.
 ///
 /// ```no_run
 /// # async fn example(host: trunkline::Host) -> std::io::Result<()> {
 /// use tokio::net::TcpListener;
-/// use trunkline_gateway::{GatewayOptions, router, serve};
+/// use trunkline_gateway::{GatewayOptions, HttpService, serve};
 ///
 /// let listener = TcpListener::bind("127.0.0.1:7420").await?;
-/// let router = router(host.clone(), GatewayOptions::default());
-/// serve(listener, router)
+/// let service = HttpService::new(host.clone(), GatewayOptions::default());
+/// serve(listener, service)
 ///     .with_graceful_shutdown(async move { host.shutdown_started().await })
 ///     .await
 /// # }
 /// ```
-pub fn serve(listener: TcpListener, router: Router) -> Serve<'static> {
+pub fn serve(listener: TcpListener, service: impl Into<HttpService>) -> Serve<'static> {
     let (shutdown, report) = (Box::pin(std::future::pending()), Box::new(|_| ()));
-    Serve { listener, router, shutdown, report }
+    Serve { listener, service: service.into(), shutdown, report }
 }
 
-/// A router that is served when this is awaited; see [`serve`].
+/// A service that is served when this is awaited; see [`serve`].
 #[must_use = "connections are accepted when it is awaited"]
 pub struct Serve<'r> {
     listener: TcpListener,
-    router: Router,
+    service: HttpService,
     shutdown: Pin<Box<dyn Future<Output = ()> + Send>>,
     report: Box<dyn FnMut(AcceptStatus) + Send + Sync + 'r>,
 }
@@ -130,8 +143,8 @@ impl<'r> Serve<'r> {
         self,
         report: impl FnMut(AcceptStatus) + Send + Sync + 's,
     ) -> Serve<'s> {
-        let Self { listener, router, shutdown, .. } = self;
-        Serve { listener, router, shutdown, report: Box::new(report) }
+        let Self { listener, service, shutdown, .. } = self;
+        Serve { listener, service, shutdown, report: Box::new(report) }
     }
 }
 
@@ -140,8 +153,8 @@ impl<'r> IntoFuture for Serve<'r> {
     type IntoFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'r>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { listener, router, shutdown, report } = self;
-        Box::pin(accept::receive(router, listener, shutdown, report))
+        let Self { listener, service, shutdown, report } = self;
+        Box::pin(accept::receive(service, listener, shutdown, report))
     }
 }
 
@@ -149,7 +162,7 @@ impl<'r> IntoFuture for Serve<'r> {
 type EndpointFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 fn handle(State(state): State<Arc<AppState>>, request: Request) -> EndpointFuture {
-    Box::pin(enter(state, Scope::default(), Box::new(request)))
+    Box::pin(enter(state, Scope::default(), with_connection(request)))
 }
 
 fn of_agent(
@@ -157,7 +170,7 @@ fn of_agent(
     Path(name): Path<String>,
     request: Request,
 ) -> EndpointFuture {
-    Box::pin(enter(state, Scope::of_agent(name), Box::new(request)))
+    Box::pin(enter(state, Scope::of_agent(name), with_connection(request)))
 }
 
 fn of_bundle(
@@ -165,12 +178,19 @@ fn of_bundle(
     Path(name): Path<String>,
     request: Request,
 ) -> EndpointFuture {
-    Box::pin(enter(state, Scope::of_bundle(name), Box::new(request)))
+    Box::pin(enter(state, Scope::of_bundle(name), with_connection(request)))
 }
 
-/// Handles a request, and logs the status of an HTTP error. The request is boxed, because each of the
-/// futures around its handler has room for it.
-async fn enter(state: Arc<AppState>, scope: Scope, request: Box<Request>) -> Response {
+/// A request with its connection; without one if another program serves the router. It is boxed,
+/// because each of the futures around its handler has room for it.
+type ReceivedRequest = (Option<ConnectionState>, Box<Request>);
+
+fn with_connection(request: Request) -> ReceivedRequest {
+    (request.extensions().get().cloned(), Box::new(request))
+}
+
+/// Handles a request, and logs the status of an HTTP error.
+async fn enter(state: Arc<AppState>, scope: Scope, request: ReceivedRequest) -> Response {
     let response = check_and_answer(&state, &scope, request).await;
     let status = response.status();
     if status.is_client_error() || status.is_server_error() {
@@ -183,7 +203,7 @@ async fn enter(state: Arc<AppState>, scope: Scope, request: Box<Request>) -> Res
 async fn check_and_answer(
     state: &Arc<AppState>,
     scope: &Scope,
-    mut request: Box<Request>,
+    (connection, mut request): ReceivedRequest,
 ) -> Response {
     let headers = std::mem::take(request.headers_mut());
     if let Err(problem) = state.guard.check_host_and_origin(&headers, request.uri()) {
@@ -202,7 +222,8 @@ async fn check_and_answer(
         }
         Err(problem) => return (StatusCode::BAD_REQUEST, problem).into_response(),
     };
-    let response = panics::outcome_of(answer(state, scope, headers, request)).await;
+    let answering = answer(state, scope, headers, (connection, request));
+    let response = panics::outcome_of(answering).await;
     let response = response.unwrap_or_else(|| {
         let text = "the gateway failed on this request because of a defect in it\n";
         (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
@@ -249,21 +270,25 @@ async fn answer(
     state: &Arc<AppState>,
     scope: &Scope,
     headers: HeaderMap,
-    request: Box<Request>,
+    (connection, request): ReceivedRequest,
 ) -> Response {
     let identity = match state.guard.identify(&headers, scope) {
-        Ok(identity) => Arc::new(identity),
+        Ok(identity) => identity,
         Err(refusal) => return refusal.into_response(),
     };
     if let Err(unknown) = identity.scope.check(&state.gateway.host) {
         return (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response();
     }
-    if let Err(refusal) = ConnectionState::authenticate(&request, &identity.principal) {
-        return refusal.into_response();
-    }
+    let timer = match &connection {
+        Some(connection) => match connection.authenticate(&identity.principal) {
+            Ok(()) => connection.timer(),
+            Err(refusal) => return refusal.into_response(),
+        },
+        None => ConnectionTimer::default(),
+    };
     #[cfg(test)]
     assert!(headers.get("x-test-panic").is_none_or(|it| it != "GET"));
-    let (method, timer) = (request.method().clone(), ConnectionState::timer(&request));
+    let method = request.method().clone();
     let body = request.into_body();
     let admitted = AdmittedRequest { scope, identity, method, headers, body, timer };
     answer_in_chain(state, admitted).await
@@ -276,7 +301,7 @@ async fn answer_method(
 ) -> Response {
     match method {
         Method::POST => {
-            let received = body::receive(state, &identity.principal, body).await;
+            let received = body::receive(state, &identity.principal, (body, &timer)).await;
             let head = MessageHead { headers, path, timer };
             post::receive(state, &identity, head, received).await
         }

@@ -19,9 +19,8 @@ use super::ndjson::{InputLine, LineReader};
 use crate::access::budget::{ByteBudget, Reservation};
 use crate::access::scope::CallerIdentity;
 use crate::client::caller::{Caller, Lease, SessionlessIds, StreamLease};
-use crate::client::channel::{
-    CancelParams, ClientChannel, OutboundChannel, StreamReceiver, StreamSender,
-};
+use crate::client::cancellation::Cancellation;
+use crate::client::channel::{ClientChannel, OutboundChannel, StreamReceiver, StreamSender};
 use crate::client::in_flight::InFlightRequests;
 use crate::client::session::{Session, SessionStream, new_id, requester_of};
 use crate::handlers::gateway::Gateway;
@@ -76,8 +75,7 @@ where
     let limits = Limits::default();
     let (outlet, inbox) = StreamSender::new();
     let is_writing = Arc::new(AtomicBool::new(false));
-    let identity =
-        Arc::new(CallerIdentity { scope: scope.into(), principal: Principal::Anonymous });
+    let identity = Arc::new(CallerIdentity::new(scope, Principal::Anonymous));
     let peer = StdioClient {
         gateway: Gateway::new(host, &limits, observer.map(|it| it.0)),
         identity,
@@ -241,7 +239,7 @@ impl StdioClient {
     fn on_request(&mut self, request: Request, held: Reservation) -> Result<(), RpcError> {
         let (id, incoming) = (request.id.clone(), IncomingRequest::of(request));
         let running = self.in_flight.begin(&id).ok_or_else(duplicate_id)?;
-        let caller = self.caller(&incoming, running.cancel_params())?;
+        let caller = self.caller(&incoming, running.cancellation())?;
         if self.requests.len() >= MAX_REQUESTS {
             return Err(too_many_requests(MAX_REQUESTS));
         }
@@ -284,10 +282,10 @@ impl StdioClient {
     fn caller(
         &mut self,
         incoming: &IncomingRequest,
-        cancel_params: CancelParams,
+        cancellation: Cancellation,
     ) -> Result<Caller, RpcError> {
         let channel = ClientChannel::new(OutboundChannel::Stream(self.outlet.clone()))
-            .with_cancel_params(cancel_params);
+            .with_cancellation(cancellation);
         if claims_modern(incoming) {
             let client = ClientProfile::of_request(&incoming.meta)?;
             require_modern(&client.version)?;

@@ -10,7 +10,7 @@ use trunkline::config::{self, EmptyResolver};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions, WaitFor};
 use trunkline::item::ItemKind;
-use trunkline_gateway::{Scope, client_capabilities, router, serve, serve_stream};
+use trunkline_gateway::{HttpService, Scope, client_capabilities, serve, serve_stream};
 
 use crate::allocations::count_with_input;
 use crate::forwarder;
@@ -57,8 +57,8 @@ pub(crate) fn run(ways: &[&str]) -> io::Result<()> {
                 serve_stream(gateway_host(port).await, Scope::default(), reader, writer).await
             }
             (GATEWAY, HTTP, _) => {
-                let router = router(gateway_host(port).await, Default::default());
-                serve(listener().await?, router).await
+                let service = HttpService::new(gateway_host(port).await, Default::default());
+                serve(listener().await?, service).await
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }

@@ -1,5 +1,4 @@
-//! Authorizes calls by the current rules and definitions, and decides whether a failed call may be
-//! retried.
+//! Views and calls under the current rules and definitions, and whether a failed call may be retried.
 
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use crate::catalog::Entry;
 use crate::connection::State;
 use crate::error::ErrorKind;
 use crate::item::ItemKind;
+use crate::policy::{Caller, CallerCache, Rules, UnknownCaller};
 use crate::view::View;
 
 impl Host {
@@ -25,6 +25,21 @@ impl Host {
         let has_failed = connection.watch().borrow().state == State::Failed;
         let error = if has_failed { error.unreachable() } else { error };
         if is_down { error.retryable(connection.will_recover()) } else { error }
+    }
+
+    /// The view of a caller of many requests: it is resolved when the rules have changed.
+    ///
+    /// # Errors
+    ///
+    /// Those of `resolve`.
+    pub fn view_of_cached(
+        &self,
+        cache: &CallerCache,
+        resolve: impl FnOnce(&Rules) -> Result<Caller, UnknownCaller>,
+    ) -> Result<View, UnknownCaller> {
+        let rules = Arc::clone(&self.shared.active.borrow().rules);
+        let caller = cache.get_or_resolve(&rules, resolve)?;
+        Ok(View::new(self.catalog(), rules, caller))
     }
 
     /// Whether a view uses the current catalog and rules.
@@ -49,6 +64,10 @@ impl Authorizer for Host {
     /// Ensures that a call uses the definition that was shown: the item still exists, a tool has
     /// the same definition, and the current rules allow it.
     fn authorize(&self, view: &View, entry: &Entry) -> Result<(), CallError> {
+        if self.is_current(view) {
+            // The view has admitted the entry, and would decide the same again.
+            return Ok(());
+        }
         let now = self.with_current_rules(view)?;
         if !entry.is_listed() {
             // Rules may apply to its URI, and another server may list it by now.

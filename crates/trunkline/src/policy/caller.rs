@@ -2,7 +2,7 @@
 //! have several limits, each of which must admit an item.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::rules::{AgentRules, BundleRules, Rules};
 use super::toggles::{Toggle, Toggles};
@@ -89,6 +89,31 @@ pub struct Caller {
     /// All toggles that apply.
     pub(super) switches: Toggles,
     disclosure: Disclosure,
+}
+
+/// Keeps a resolved caller for as long as the rules stay the same.
+#[derive(Debug, Default)]
+pub struct CallerCache {
+    resolved: Mutex<Option<(Weak<Rules>, Arc<Caller>)>>,
+}
+
+impl CallerCache {
+    /// The caller under these rules, resolved at most once for them.
+    pub(crate) fn get_or_resolve(
+        &self,
+        rules: &Arc<Rules>,
+        resolve: impl FnOnce(&Rules) -> Result<Caller, UnknownCaller>,
+    ) -> Result<Arc<Caller>, UnknownCaller> {
+        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, caller)) = &*resolved
+            && std::ptr::eq(of.as_ptr(), Arc::as_ptr(rules))
+        {
+            return Ok(Arc::clone(caller));
+        }
+        let caller = Arc::new(resolve(rules)?);
+        *resolved = Some((Arc::downgrade(rules), Arc::clone(&caller)));
+        Ok(caller)
+    }
 }
 
 /// One limit on a caller, with its rules resolved.

@@ -5,20 +5,21 @@
 //! Here a full gateway evicts connections that have not authenticated first.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
-use hyper::service::{Service as _, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
@@ -47,6 +48,14 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Delay after `accept` failed for lack of resources.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// A response that is being made.
+pub(super) type ServiceFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// Responds to the requests of connections.
+pub(super) trait ConnectionService: Clone + Send + 'static {
+    fn call(&self, connection: &ConnectionState, request: Request) -> ServiceFuture;
+}
+
 /// The state of one connection.
 #[derive(Clone)]
 pub(super) struct ConnectionState {
@@ -67,24 +76,15 @@ impl ConnectionState {
         Self { connection: Arc::new(connection) }
     }
 
-    /// The timer of the connection of a request.
-    pub(super) fn timer(request: &Request) -> ConnectionTimer {
-        let visitor = request.extensions().get::<Self>();
-        // A router that is served by another program has no connection state.
-        visitor.map_or_else(ConnectionTimer::default, |it| it.connection.timer.clone())
+    /// The timer of the connection.
+    pub(super) fn timer(&self) -> ConnectionTimer {
+        self.connection.timer.clone()
     }
 
     /// Assigns a connection to the principal of its request, unless the principal has its share of
     /// connections already. Anonymous requests have no share, so they may take all connections.
-    pub(super) fn authenticate(
-        request: &Request,
-        principal: &Principal,
-    ) -> Result<(), TooManyConnections> {
-        match request.extensions().get::<Self>() {
-            Some(visitor) if !visitor.is_authenticated() => visitor.connection.count(principal),
-            // A router that is served by another program has no connection state.
-            Some(_) | None => Ok(()),
-        }
+    pub(super) fn authenticate(&self, principal: &Principal) -> Result<(), TooManyConnections> {
+        if self.is_authenticated() { Ok(()) } else { self.connection.count(principal) }
     }
 
     fn is_authenticated(&self) -> bool {
@@ -129,25 +129,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves a router on a listener until `end` completes, and returns once all responses are sent.
+/// Serves requests on a listener until `end` completes, and returns once all responses are sent.
 /// Reports whether connections can be accepted.
 pub(super) async fn receive(
-    router: Router,
+    service: impl ConnectionService,
     listener: TcpListener,
     end: impl Future<Output = ()>,
     report: impl FnMut(AcceptStatus),
 ) -> io::Result<()> {
-    serve_connections(max_connections(), router, listener, end, report).await
+    serve_connections(max_connections(), service, listener, end, report).await
 }
 
 async fn serve_connections(
     most: usize,
-    router: Router,
+    service: impl ConnectionService,
     listener: TcpListener,
     end: impl Future<Output = ()>,
     report: impl FnMut(AcceptStatus),
 ) -> io::Result<()> {
-    let mut connections = Connections::new(router, most);
+    let mut connections = Connections::new(service, most);
     let mut acceptance = AcceptHealth::new(report);
     let mut end = std::pin::pin!(end);
     loop {
@@ -179,8 +179,8 @@ async fn serve_connections(
     Ok(())
 }
 
-struct Connections {
-    router: TowerToHyperService<Router>,
+struct Connections<S> {
+    service: S,
     going_on: JoinSet<()>,
     most: usize,
     /// The number of connections per principal.
@@ -190,10 +190,10 @@ struct Connections {
     is_over: watch::Sender<bool>,
 }
 
-impl Connections {
-    fn new(router: Router, most: usize) -> Self {
+impl<S: ConnectionService> Connections<S> {
+    fn new(service: S, most: usize) -> Self {
         Self {
-            router: TowerToHyperService::new(router),
+            service,
             going_on: JoinSet::new(),
             most,
             share: Arc::new(Mutex::new(FairShare::new(most))),
@@ -238,7 +238,7 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let visitor = ConnectionState::new(&self.share);
         let serving = serve_connection(
-            self.router.clone(),
+            self.service.clone(),
             stream,
             visitor.clone(),
             self.is_over.subscribe(),
@@ -262,16 +262,15 @@ impl Connections {
 }
 
 async fn serve_connection(
-    router: TowerToHyperService<Router>,
+    service: impl ConnectionService,
     stream: TcpStream,
     visitor: ConnectionState,
     mut is_over: watch::Receiver<bool>,
 ) {
     debug!("connection accepted");
     let timer = visitor.connection.timer.clone();
-    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(visitor.clone());
-        router.call(request)
+    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        service.call(&visitor, request.map(Body::new))
     });
     let connection = http1::Builder::new()
         .timer(timer)
@@ -311,18 +310,24 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::time::timeout;
 
     use super::*;
 
-    async fn known(request: Request) -> Response {
-        let token = request.headers().get("x-token").and_then(|it| it.to_str().ok());
-        let principal = token.map_or(Principal::Anonymous, |it| Principal::Token(it.into()));
-        match ConnectionState::authenticate(&request, &principal) {
-            Ok(()) => "hello".into_response(),
-            Err(refusal) => refusal.into_response(),
+    /// Authenticates each connection that sends a request.
+    #[derive(Clone)]
+    struct Greeter;
+
+    impl ConnectionService for Greeter {
+        fn call(&self, connection: &ConnectionState, request: Request) -> ServiceFuture {
+            let token = request.headers().get("x-token").and_then(|it| it.to_str().ok());
+            let principal = token.map_or(Principal::Anonymous, |it| Principal::Token(it.into()));
+            let response = match connection.authenticate(&principal) {
+                Ok(()) => "hello".into_response(),
+                Err(refusal) => refusal.into_response(),
+            };
+            Box::pin(async { Ok(response) })
         }
     }
 
@@ -335,8 +340,7 @@ mod tests {
     async fn silent_connection_is_evicted_for_a_new_one() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(known));
-        tokio::spawn(serve_connections(3, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(3, Greeter, listener, std::future::pending(), |_| ()));
         let connect = || TcpStream::connect(address);
         let mut guest = connect().await.unwrap();
         assert!(ask(&mut guest).await.unwrap() > 0);
@@ -357,8 +361,7 @@ mod tests {
     async fn a_head_is_refused_from_its_bound_on() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(known));
-        tokio::spawn(serve_connections(3, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(3, Greeter, listener, std::future::pending(), |_| ()));
         let (start, end) = ("GET / HTTP/1.1\r\nHost: x\r\nX: ", "\r\n\r\n");
         let room = HEAD_BYTES - start.len() - end.len();
         for pieces in [1, 3, 100] {
@@ -397,8 +400,7 @@ mod tests {
     async fn one_token_does_not_take_all_connections() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(known));
-        tokio::spawn(serve_connections(8, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(8, Greeter, listener, std::future::pending(), |_| ()));
         let mut anns = Vec::new();
         for number in 0..20 {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -429,8 +431,7 @@ mod tests {
     async fn authenticated_connections_are_not_evicted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(known));
-        tokio::spawn(serve_connections(2, router, listener, std::future::pending(), |_| ()));
+        tokio::spawn(serve_connections(2, Greeter, listener, std::future::pending(), |_| ()));
         let mut guests = Vec::new();
         for _ in 0..2 {
             let mut guest = TcpStream::connect(address).await.unwrap();

@@ -1,7 +1,7 @@
 //! Access control of HTTP requests: by `Host`, `Origin`, token and request rate.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -56,12 +56,15 @@ struct TokenBucket {
 /// Checks requests against the options of the gateway.
 pub(super) struct AccessControl {
     options: GatewayOptions,
+    /// The identity of callers without a token at the endpoint without limits.
+    anonymous: Arc<CallerIdentity>,
     allowances: Mutex<HashMap<Box<str>, TokenBucket>>,
 }
 
 impl AccessControl {
     pub(super) fn new(options: GatewayOptions) -> Self {
-        Self { options, allowances: Mutex::default() }
+        let anonymous = CallerIdentity::new(Scope::default(), Principal::Anonymous);
+        Self { options, anonymous: Arc::new(anonymous), allowances: Mutex::default() }
     }
 
     /// Rejects requests with a foreign `Host` or `Origin`.
@@ -83,7 +86,7 @@ impl AccessControl {
         &self,
         headers: &HeaderMap,
         scope: &Scope,
-    ) -> Result<CallerIdentity, Rejection> {
+    ) -> Result<Arc<CallerIdentity>, Rejection> {
         let identity = self.known(headers, scope);
         // Unauthenticated requests share one bucket, so guessing tokens is rate-limited too.
         let principal = identity.as_ref().map_or("", |identity| identity.principal.as_str());
@@ -93,17 +96,18 @@ impl AccessControl {
         }
     }
 
-    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<CallerIdentity, Rejection> {
+    fn known(&self, headers: &HeaderMap, scope: &Scope) -> Result<Arc<CallerIdentity>, Rejection> {
         if self.options.tokens.is_empty() {
-            return Ok(CallerIdentity {
-                scope: scope.clone().into(),
-                principal: Principal::Anonymous,
+            return Ok(match *scope == Scope::default() {
+                true => Arc::clone(&self.anonymous),
+                false => Arc::new(CallerIdentity::new(scope.clone(), Principal::Anonymous)),
             });
         }
         let token = bearer(headers).ok_or(Rejection::NoToken)?;
         let token = self.options.tokens.find(token).ok_or(Rejection::WrongToken)?;
         let scope = CallerScope::new(scope.clone(), token.scope);
-        Ok(CallerIdentity { scope, principal: Principal::Token(token.name.as_str().into()) })
+        let principal = Principal::Token(token.name.as_str().into());
+        Ok(Arc::new(CallerIdentity::new(scope, principal)))
     }
 
     /// The authorization of a long-lived stream; `None` if the token is unknown now.
@@ -120,7 +124,7 @@ impl AccessControl {
         &self,
         headers: &HeaderMap,
         scope: &Scope,
-    ) -> Result<(CallerIdentity, Lease), Rejection> {
+    ) -> Result<(Arc<CallerIdentity>, Lease), Rejection> {
         let lease = self.admission(headers).ok_or(Rejection::WrongToken)?;
         Ok((self.known(headers, scope)?, lease))
     }

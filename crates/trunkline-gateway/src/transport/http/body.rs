@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use trunkline::principal::Principal;
 
 use super::AppState;
+use super::connection_timer::ConnectionTimer;
 use crate::access::budget::Reservation;
 
 /// Timeout of a whole body.
@@ -58,9 +59,13 @@ pub(super) enum BodyError {
 pub(super) async fn receive(
     state: &AppState,
     principal: &Principal,
-    body: Body,
+    (body, timer): (Body, &ConnectionTimer),
 ) -> Result<RequestBody, BodyError> {
-    timeout(LONGEST_BODY, collect(state, principal, body)).await.unwrap_or(Err(BodyError::Late))
+    tokio::select! {
+        biased;
+        received = collect(state, principal, body) => received,
+        () = timer.elapsed(LONGEST_BODY) => Err(BodyError::Late),
+    }
 }
 
 async fn collect(

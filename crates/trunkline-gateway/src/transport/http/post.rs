@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use trunkline::channel::{Sender, bounded, bounded_bytes};
+use trunkline::channel::{bounded, bounded_bytes};
 use trunkline::message::{Id, Message, Notification, Request, RpcError};
 use trunkline::principal::RequestPath;
 
@@ -21,9 +20,7 @@ use super::responses::{answered, put_answer, refuse};
 use super::sessions::{HttpSession, SESSION};
 use crate::access::scope::CallerIdentity;
 use crate::client::caller::{Caller, Lease, SessionlessIds};
-use crate::client::channel::{
-    CancelParams, ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel,
-};
+use crate::client::channel::{ClientChannel, MAX_UNREAD, MAX_UNREAD_BYTES, OutboundChannel};
 use crate::handlers::notify::cancelled_id;
 use crate::handlers::{discover, dispatch, request_log};
 use crate::request::errors::{duplicate_id, handler_panicked, too_long};
@@ -123,7 +120,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Handles a notification: the cancellation of a legacy request, or one to forward to a server.
 async fn on_notification(
     state: &AppState,
-    identity: &CallerIdentity,
+    identity: &Arc<CallerIdentity>,
     headers: &HeaderMap,
     notification: Notification,
 ) -> Response {
@@ -188,7 +185,7 @@ async fn open(
     };
     let session = state.sessions.prepare(client, identity);
     let (outlet, _) = bounded(1);
-    let caller = caller_of(&session, outlet, CancelParams::default());
+    let caller = caller_of(&session, ClientChannel::new(OutboundChannel::Request(outlet)));
     let instructions = match state.gateway.instructions(&caller).await {
         Ok(instructions) => instructions,
         Err(error) => return refused(error),
@@ -206,15 +203,13 @@ async fn open(
     answer
 }
 
-fn caller_of(session: &HttpSession, outlet: Sender<Bytes>, cancel_params: CancelParams) -> Caller {
+fn caller_of(session: &HttpSession, channel: ClientChannel) -> Caller {
     let session = &session.session;
     Caller {
         client: Arc::clone(&session.client),
         identity: Arc::clone(&session.identity),
         level: Some(session.level()),
-        channel: ClientChannel::new(OutboundChannel::Request(outlet))
-            .with_server_requests(Arc::clone(&session.server_requests))
-            .with_cancel_params(cancel_params),
+        channel: channel.with_server_requests(Arc::clone(&session.server_requests)),
         session: Some(Arc::clone(session)),
         admission: Lease::Request,
         path: RequestPath::default(),
@@ -233,10 +228,9 @@ async fn legacy(
         return refuse(StatusCode::BAD_REQUEST, Some(&id), &duplicate_id());
     };
     let (outlet, inbox) = bounded_bytes(MAX_UNREAD, MAX_UNREAD_BYTES);
-    let caller = Caller {
-        path: incoming.path.clone(),
-        ..caller_of(session, outlet, running.cancel_params())
-    };
+    let channel = ClientChannel::new(OutboundChannel::Request(outlet))
+        .with_cancellation(running.cancellation());
+    let caller = Caller { path: incoming.path.clone(), ..caller_of(session, channel) };
     let handling = dispatch::handle(Arc::clone(&state.gateway), caller, incoming);
     let running = DetachOnDrop::new(running.run(handling));
     let mut exchange = Exchange::new(Box::pin(running), inbox);

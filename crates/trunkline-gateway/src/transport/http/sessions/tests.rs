@@ -30,8 +30,7 @@ impl TestSessions {
         let host = Host::start(config, Default::default(), HostOptions::new(options));
         let limits = Limits { session_idle: IDLE, ..Limits::default() };
         let sessions = Sessions::new(Gateway::new(host, &limits, None), limits);
-        let scope = Scope::default().into();
-        let identity = Arc::new(CallerIdentity { scope, principal: Principal::Anonymous });
+        let identity = Arc::new(CallerIdentity::new(Scope::default(), Principal::Anonymous));
         Self { sessions, identity }
     }
 
