@@ -51,6 +51,8 @@ struct ChainLinks {
     /// The processes above, the nearest last.
     above: Vec<ChainLink>,
     own: ProcessMark,
+    /// All of them as in the header of a request.
+    in_requests: Box<str>,
 }
 
 /// A Trunkline process, and the configurations with which it started the next process.
@@ -136,7 +138,9 @@ impl Chain {
     /// A process below others: `above` are the processes above it, the nearest last.
     pub(crate) fn new(above: Vec<ChainLink>, local: Option<LocalProcess>) -> Self {
         let id = format!("{PROCESS}{}", random_id()).into();
-        Self(Arc::new(ChainLinks { above, own: ProcessMark { id, local } }))
+        let own = ProcessMark { id, local };
+        let in_requests = gateways::in_requests(&above, &own);
+        Self(Arc::new(ChainLinks { above, own, in_requests }))
     }
 
     /// Whether this process may run a configuration. Every start of a server checks it; a program
@@ -164,7 +168,7 @@ impl Chain {
 
     /// The value of [`CHAIN_VARIABLE`] for a child that is started for a configuration.
     pub(crate) fn variable(&self, identity: &ConfigIdentity) -> String {
-        let ChainLinks { above, own } = &*self.0;
+        let ChainLinks { above, own, .. } = &*self.0;
         let configurations = identity.ids().take(MAX_CONFIGURATION_IDS).map(Into::into).collect();
         let link = ChainLink { process: own.clone(), configurations };
         joined(above.iter().chain([&link]))

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{CHAIN_HEADER, Chain, ID_LETTERS, MAX_IDS, PROCESS, is_id};
+use super::{CHAIN_HEADER, Chain, ChainLink, ID_LETTERS, MAX_IDS, PROCESS, ProcessMark, is_id};
 use crate::name::digest;
 use crate::principal::RequestPath;
 
@@ -49,15 +49,11 @@ impl Chain {
     /// path. Without configurations and process IDs of the system, which have no meaning on another
     /// machine.
     pub(crate) fn request_header(&self, path: &RequestPath) -> String {
-        let above = self.0.above.iter().map(|link| &*link.process.id);
-        let mut header = path.as_str().to_owned();
-        for id in above.chain([&*self.0.own.id]) {
-            if !header.is_empty() {
-                header.push(',');
-            }
-            header += &passed(id);
+        let own = &self.0.in_requests;
+        match path.as_str() {
+            "" => own.to_string(),
+            path => format!("{path},{own}"),
         }
-        header
     }
 
     /// The path of a request with this [`CHAIN_HEADER`].
@@ -108,6 +104,13 @@ impl Chain {
             false => Ok(ids),
         }
     }
+}
+
+/// The IDs in requests of the processes above this one, and its own.
+pub(super) fn in_requests(above: &[ChainLink], own: &ProcessMark) -> Box<str> {
+    let above = above.iter().map(|link| &link.process);
+    let ids: Vec<_> = above.chain([own]).map(|process| passed(&process.id)).collect();
+    ids.join(",").into()
 }
 
 /// The ID of a process in requests.

@@ -8,36 +8,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderValue};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 
 use super::address_guard::AddressGuard;
 use super::connector::Connector;
 use super::gateways::{GatewayIds, ReachableGateways, record};
+use super::pool::HttpConnectionPool;
 use super::proxy::{Proxies, ProxyMatcher};
+use super::tls::LazyTls;
 use crate::auth::RequestAuth;
 use crate::config::{CHAIN_HEADER, Chain, LoopError};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::principal::RequestPath;
-
-/// Lifetime of an idle connection: less than the 60 s after which common load balancers close it,
-/// so that a request does not use a connection that is just being closed.
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
-
-/// The ALPN protocol: the only version of HTTP that the client speaks.
-const PROTOCOL: &[u8] = b"http/1.1";
-
-/// Limit on the bytes of response headers, and size of one read: far more than common servers and
-/// proxies allow.
-pub(in crate::transport) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// Limit on the number of response headers, which is the capacity of hyper.
 pub(in crate::transport) const MAX_HEADERS: usize = 100;
@@ -70,8 +52,6 @@ impl Default for HttpOptions {
 }
 
 /// Sends requests. Cheap to clone: clones share their connections.
-///
-/// Creating one reads the certificates of the system, which takes milliseconds: a host creates one.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     shared: Arc<ClientShared>,
@@ -82,11 +62,13 @@ pub(crate) struct HttpClient {
 }
 
 struct ClientShared {
-    pool: Pool,
+    pool: HttpConnectionPool,
     connector: Connector,
     detours: Arc<ProxyMatcher>,
     root_certificates_hint: Option<Box<str>>,
     process: Option<ClientProcess>,
+    /// The chain header of requests that start in this process.
+    own_chain: Option<HeaderValue>,
 }
 
 /// The process that sends requests, for the chain header.
@@ -96,8 +78,12 @@ pub(crate) struct ClientProcess {
     pub(crate) gateways: ReachableGateways,
 }
 
-/// Pool of reusable connections.
-pub(in crate::transport) type Pool = Client<Connector, Full<Bytes>>;
+impl ClientProcess {
+    /// The chain header of a request that came on this path.
+    fn header(&self, path: &RequestPath) -> Option<HeaderValue> {
+        HeaderValue::from_str(&self.chain.request_header(path)).ok()
+    }
+}
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,11 +104,13 @@ impl HttpClient {
         process: Option<ClientProcess>,
     ) -> Result<Self, Error> {
         let detours = Arc::new(ProxyMatcher::new(&options.proxies)?);
-        let tls = Arc::new(tls(&options.extra_root_certificates)?);
+        let tls = LazyTls::new(&options.extra_root_certificates)?;
         let connector = Connector::new(tls, Arc::clone(&detours), options.connect_timeout);
-        let pool = pool(connector.clone());
+        let pool = HttpConnectionPool::new(connector.clone());
         let root_certificates_hint = options.root_certificates_hint.clone();
-        let shared = ClientShared { pool, connector, detours, root_certificates_hint, process };
+        let own_chain = process.as_ref().and_then(|it| it.header(&RequestPath::default()));
+        let shared =
+            ClientShared { pool, connector, detours, root_certificates_hint, process, own_chain };
         Ok(Self { shared: Arc::new(shared), auth: None, gateways: None })
     }
 
@@ -136,11 +124,12 @@ impl HttpClient {
     pub(crate) fn guarded(&self, guard: AddressGuard) -> Self {
         let connector = self.shared.connector.guarded(guard);
         let shared = ClientShared {
-            pool: pool(connector.clone()),
+            pool: HttpConnectionPool::new(connector.clone()),
             connector,
             detours: Arc::clone(&self.shared.detours),
             root_certificates_hint: self.shared.root_certificates_hint.clone(),
             process: None,
+            own_chain: None,
         };
         Self { shared: Arc::new(shared), auth: None, gateways: None }
     }
@@ -157,7 +146,7 @@ impl HttpClient {
     }
 
     /// The connections to all servers.
-    pub(in crate::transport) fn pool(&self) -> &Pool {
+    pub(super) fn pool(&self) -> &HttpConnectionPool {
         &self.shared.pool
     }
 
@@ -168,8 +157,10 @@ impl HttpClient {
 
     /// The chain header of a request: the processes that it came through, and this one.
     pub(in crate::transport) fn chain(&self, path: &RequestPath) -> Option<HeaderValue> {
-        let process = self.shared.process.as_ref()?;
-        HeaderValue::from_str(&process.chain.request_header(path)).ok()
+        match *path == RequestPath::default() {
+            true => self.shared.own_chain.clone(),
+            false => self.shared.process.as_ref()?.header(path),
+        }
     }
 
     /// Records the gateways in a response.
@@ -192,75 +183,10 @@ impl HttpClient {
     }
 }
 
-fn pool(connector: Connector) -> Pool {
-    Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE_CONNECTION)
-        .pool_timer(TokioTimer::new())
-        // The `Host` header is part of the headers of the server, which are built once.
-        .set_host(false)
-        .http1_max_buf_size(MAX_HEAD_BYTES)
-        .build(connector)
-}
-
-fn unusable(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::UnusableValue, message)
-}
-
-fn tls(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let roots = certificates(extra_roots)?;
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(format!("TLS cannot be set up: {error}")))?;
-    let mut config = match verifier(roots, provider)? {
-        Some(verifier) => {
-            let dangerous = builder.dangerous();
-            let trusting = dangerous.with_custom_certificate_verifier(Arc::new(verifier));
-            trusting.with_no_client_auth()
-        }
-        None => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    Ok(config)
-}
-
-/// The certificate verifier; `None` on a system without certificates, where `http` URLs still work.
-fn verifier(
-    roots: Vec<CertificateDer<'static>>,
-    provider: Arc<CryptoProvider>,
-) -> Result<Option<Verifier>, Error> {
-    let has_roots = !roots.is_empty();
-    match Verifier::new_with_extra_roots(roots, provider) {
-        Ok(verifier) => Ok(Some(verifier)),
-        Err(error) if has_roots => {
-            Err(unusable(format!("an extra root certificate cannot be used: {error}")))
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-fn certificates(texts: &[Vec<u8>]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let mut found = Vec::new();
-    for text in texts {
-        let before = found.len();
-        for certificate in CertificateDer::pem_slice_iter(text) {
-            found.push(certificate.map_err(|_| bad_certificate())?);
-        }
-        if found.len() == before {
-            return Err(bad_certificate());
-        }
-    }
-    Ok(found)
-}
-
-fn bad_certificate() -> Error {
-    unusable("an extra root certificate is not PEM")
-        .with_hint("a PEM file begins with `-----BEGIN CERTIFICATE-----`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn refusal(options: &HttpOptions) -> Error {
         HttpClient::new(options).unwrap_err()

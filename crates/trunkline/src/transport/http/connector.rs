@@ -15,18 +15,17 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::address_guard::AddressGuard;
 use super::fair_reader::FairReader;
 use super::proxy::ProxyMatcher;
+use super::tls::LazyTls;
 
 /// Idle time before TCP keepalive probes. A listening stream is silent for hours, and would not
 /// notice a lost network.
@@ -36,7 +35,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 pub(in crate::transport) const OUR_NAME: HeaderValue =
     HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
 
-type BoxError = Box<dyn StdError + Send + Sync>;
+pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<TokioIo<HttpStream>, BoxError>> + Send>>;
 
 /// Opens connections. Cheap to clone, because the client clones it for each request.
@@ -55,13 +54,18 @@ struct ConnectorInner {
 impl Connector {
     /// Creates a connector whose connections take at most `patience`, including proxy and TLS.
     pub(in crate::transport) fn new(
-        tls: Arc<ClientConfig>,
+        tls: LazyTls,
         detours: Arc<ProxyMatcher>,
         patience: Duration,
     ) -> Self {
-        let tls = TlsConnector::from(tls);
         let direct = DirectConnector { http: tcp(patience, None), tls };
         Self(Arc::new(ConnectorInner { proxies: direct.clone(), direct, detours, patience }))
+    }
+
+    /// Connects to the server of a URL.
+    pub(super) async fn connect(&self, server: &Uri) -> Result<HttpStream, BoxError> {
+        let connected = timeout(self.0.patience, self.0.connect(server.clone())).await;
+        connected.unwrap_or_else(|_| Err(ConnectTimeout.into()))
     }
 
     /// The same connector for URLs that a server names: it connects only to addresses that the guard
@@ -86,24 +90,6 @@ fn tcp(patience: Duration, guard: Option<Arc<AddressGuard>>) -> HttpConnector<Dn
     // Without it, small writes wait for acknowledgements that are delayed by 40 ms.
     http.set_nodelay(true);
     http
-}
-
-impl Service<Uri> for Connector {
-    type Response = TokioIo<HttpStream>;
-    type Error = BoxError;
-    type Future = ConnectFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, server: Uri) -> ConnectFuture {
-        let ways = Arc::clone(&self.0);
-        Box::pin(async move {
-            let link = timeout(ways.patience, ways.connect(server)).await;
-            link.unwrap_or_else(|_| Err(ConnectTimeout.into())).map(TokioIo::new)
-        })
-    }
 }
 
 impl ConnectorInner {
@@ -134,7 +120,7 @@ impl ConnectorInner {
 #[derive(Clone)]
 struct DirectConnector {
     http: HttpConnector<DnsResolver>,
-    tls: TlsConnector,
+    tls: LazyTls,
 }
 
 impl DirectConnector {
@@ -153,7 +139,7 @@ impl DirectConnector {
         let host = address.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned())?;
-        let stream = self.tls.connect(name, link).await?;
+        let stream = self.tls.connector().await?.connect(name, link).await?;
         Ok(HttpStream::tls_over(PlainOrTls::Encrypted(Box::new(stream))))
     }
 }
@@ -182,6 +168,11 @@ pub(in crate::transport) struct HttpStream {
 }
 
 impl HttpStream {
+    /// Whether a forwarding proxy reads the requests.
+    pub(super) fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
+
     fn tls_over(transport: PlainOrTls) -> Self {
         Self { transport, is_forwarded: false, pace: FairReader::default() }
     }

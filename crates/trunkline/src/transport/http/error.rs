@@ -6,15 +6,15 @@ use std::iter::successors;
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
-use hyper_util::client::legacy;
 use rustls::{CertificateError, InvalidMessage};
 use url::Url;
 
 use super::address_guard::private_address;
-use super::client::{MAX_HEAD_BYTES, MAX_HEADERS};
+use super::client::MAX_HEADERS;
 use super::connector::{ConnectTimeout, PrivateAddress, UnknownHost};
 use super::endpoint::HttpEndpoint;
 use super::informational::MAX_PRELIMINARY;
+use super::pool::{MAX_HEAD_BYTES, SendError};
 use super::url::origin;
 use crate::config::{is_hidden, is_like_credential};
 use crate::error::{Error, ErrorKind};
@@ -366,7 +366,7 @@ fn host_and_port(url: &Url) -> String {
 
 /// Whether no connection could be established.
 fn is_connect(error: &(dyn StdError + 'static)) -> bool {
-    cause::<legacy::Error>(error).is_some_and(legacy::Error::is_connect)
+    cause::<SendError>(error).is_some_and(SendError::is_connect)
 }
 
 fn is_timeout(error: &(dyn StdError + 'static)) -> bool {

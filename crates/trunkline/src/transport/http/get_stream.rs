@@ -19,7 +19,7 @@ pub(super) struct GetStream {
 
 enum GetStreamStage {
     Open,
-    Events(HttpResponse),
+    Events(Box<HttpResponse>),
     Wait,
     Over,
 }
@@ -55,7 +55,7 @@ impl GetStream {
 
     async fn open(&mut self) {
         self.stage = match self.stream.open().await {
-            ReopenedStream::Stream(stream) => GetStreamStage::Events(stream),
+            ReopenedStream::Stream(stream) => GetStreamStage::Events(Box::new(stream)),
             ReopenedStream::Refused(response) if is_passing(response.status()) => {
                 GetStreamStage::Wait
             }
@@ -64,7 +64,7 @@ impl GetStream {
         };
     }
 
-    async fn message(&mut self, mut stream: HttpResponse) -> Option<InboundEvent> {
+    async fn message(&mut self, mut stream: Box<HttpResponse>) -> Option<InboundEvent> {
         let Ok(Some(event)) = self.stream.event(&mut stream).await else {
             self.stage = GetStreamStage::Wait;
             return None;

@@ -1,12 +1,15 @@
 //! Limits informational responses (1xx), which carry no information here and could continue for
 //! ever.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
+use futures_util::task::AtomicWaker;
 use hyper::Request;
 use hyper::ext::on_informational;
-use tokio::sync::Notify;
 
 /// Informational responses per request: one per second of a long call.
 pub(in crate::transport) const MAX_PRELIMINARY: usize = 1000;
@@ -15,10 +18,11 @@ pub(in crate::transport) const MAX_PRELIMINARY: usize = 1000;
 #[derive(Default)]
 struct InformationalCount {
     came: AtomicUsize,
-    too_many: Notify,
+    /// The task that waits for the final response.
+    task: AtomicWaker,
 }
 
-/// Reports when a request has received too many informational responses.
+/// Counts the informational responses to a request.
 pub(in crate::transport) struct InformationalLimit(Arc<InformationalCount>);
 
 impl InformationalLimit {
@@ -28,14 +32,28 @@ impl InformationalLimit {
         let counted = Arc::clone(&count);
         on_informational(request, move |_| {
             if count.came.fetch_add(1, Ordering::Relaxed) == MAX_PRELIMINARY {
-                count.too_many.notify_one();
+                count.task.wake();
             }
         });
         Self(counted)
     }
 
-    /// Waits until the limit is exceeded.
-    pub(in crate::transport) async fn too_many(&self) {
-        self.0.too_many.notified().await;
+    /// Waits for the final response; `None` if too many informational ones come first.
+    pub(in crate::transport) async fn apply<T>(
+        &self,
+        response: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut response = pin!(response);
+        poll_fn(|context| {
+            if let Poll::Ready(response) = response.as_mut().poll(context) {
+                return Poll::Ready(Some(response));
+            }
+            self.0.task.register(context.waker());
+            match self.0.came.load(Ordering::Relaxed) > MAX_PRELIMINARY {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await
     }
 }

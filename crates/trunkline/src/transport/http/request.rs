@@ -10,11 +10,11 @@ use hyper::header::{
 };
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::client::legacy;
 use url::Url;
 
-use super::client::{HttpClient, MAX_HEAD_BYTES};
+use super::client::HttpClient;
 use super::informational::InformationalLimit;
+use super::pool::{LeasedConnection, MAX_HEAD_BYTES, SendError};
 use super::sse_decoder::{SseDecoder, SseEvent};
 use super::url::{ServerUrl, origin};
 use super::{error, headers};
@@ -78,6 +78,8 @@ pub(in crate::transport) struct HttpResponse {
     head: Parts,
     body: Incoming,
     address: ServerUrl,
+    /// After `body`, because it is dropped last.
+    connection: LeasedConnection,
 }
 
 impl HttpResponse {
@@ -109,6 +111,7 @@ impl HttpResponse {
                 return Ok(Some(data));
             }
         }
+        self.connection.on_read();
         Ok(None)
     }
 }
@@ -160,13 +163,13 @@ impl HttpClient {
     ) -> Result<HttpResponse, Error> {
         let mut address = request.address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let (head, body) = self.send_to(&address, request, auth).await?;
-            match redirect(&address, &head)? {
+            let response = self.send_to(&address, request, auth).await?;
+            match redirect(&address, &response.head)? {
                 Some(next) if auth.is_some_and(|auth| !auth.is_empty()) => {
                     return Err(error::redirects_credentials(address.url(), next.url()));
                 }
                 Some(next) => address = next,
-                None => return Ok(HttpResponse { head, body, address }),
+                None => return Ok(response),
             }
         }
         Err(error::redirected_too_often(request.address.url()))
@@ -174,12 +177,10 @@ impl HttpClient {
 
     /// Sends a request without credentials of the server, and follows no redirect.
     pub(super) async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, Error> {
-        let address = request.address.clone();
-        let (head, body) = self.send_to(&address, request, None).await?;
-        Ok(HttpResponse { head, body, address })
+        self.send_to(&request.address, request, None).await
     }
 
-    fn explain(&self, address: &ServerUrl, error: &legacy::Error) -> Error {
+    fn explain(&self, address: &ServerUrl, error: &SendError) -> Error {
         let explained = error::unreachable(address.url(), error);
         let is_on_the_way =
             matches!(explained.kind(), ErrorKind::Unreachable | ErrorKind::TimedOut);
@@ -207,10 +208,9 @@ impl HttpClient {
         address: &ServerUrl,
         request: &HttpRequest,
         auth: Option<&AuthHeaders>,
-    ) -> Result<(Parts, Incoming), Error> {
+    ) -> Result<HttpResponse, Error> {
         let mut sent = Request::new(Full::new(request.body.clone()));
         *sent.method_mut() = request.method.clone();
-        *sent.uri_mut() = address.uri().clone();
         *sent.headers_mut() = request.headers_for(address, auth);
         if let Some(chain) = self.chain(&request.path) {
             sent.headers_mut().insert(CHAIN_HEADER, chain);
@@ -218,18 +218,16 @@ impl HttpClient {
         if let Some(credentials) = self.detours().credentials(address.uri()) {
             sent.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let preliminary = InformationalLimit::to(&mut sent);
-        tokio::select! {
-            response = self.pool().request(sent) => {
-                let response = response.map_err(|error| self.explain(address, &error))?;
-                // The buffer of the connection accepts nearly twice as much.
-                match head_bytes(response.headers()) > MAX_HEAD_BYTES {
-                    true => Err(error::head_too_large(&origin(address.url()))),
-                    false => Ok(response.into_parts()),
-                }
-            }
-            () = preliminary.too_many() => Err(error::too_many_informational(address.url())),
+        let limit = InformationalLimit::to(&mut sent);
+        let received = limit.apply(self.pool().send(address, sent)).await;
+        let received = received.ok_or_else(|| error::too_many_informational(address.url()))?;
+        let (response, connection) = received.map_err(|error| self.explain(address, &error))?;
+        // The buffer of the connection accepts nearly twice as much.
+        if head_bytes(response.headers()) > MAX_HEAD_BYTES {
+            return Err(error::head_too_large(&origin(address.url())));
         }
+        let (head, body) = response.into_parts();
+        Ok(HttpResponse { head, body, address: address.clone(), connection })
     }
 }
 

@@ -21,6 +21,10 @@ struct UrlForms {
     url: Url,
     /// Without user, password and fragment, which proxies must not see.
     uri: Uri,
+    /// Path and query alone.
+    target: Uri,
+    /// Scheme, host and port.
+    server: Arc<str>,
     host: HeaderValue,
     credentials: Option<HeaderValue>,
 }
@@ -39,10 +43,13 @@ impl ServerUrl {
         }
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         let path = &url[Position::BeforePath..Position::AfterQuery];
-        let uri = Uri::try_from(format!("{}://{authority}{path}", url.scheme())).ok()?;
+        let server = format!("{}://{authority}", url.scheme());
+        let uri = Uri::try_from(format!("{server}{path}")).ok()?;
+        let target = Uri::try_from(path).ok()?;
         let host = HeaderValue::from_str(authority).ok()?;
         let credentials = credentials(&url);
-        Some(Self(Arc::new(UrlForms { url, uri, host, credentials })))
+        let server = server.into();
+        Some(Self(Arc::new(UrlForms { url, uri, target, server, host, credentials })))
     }
 
     /// Resolves a reference that the server sent, relative to this URL. A URL of the same origin
@@ -62,9 +69,19 @@ impl ServerUrl {
         &self.0.url
     }
 
-    /// The URL as it is sent.
+    /// The URL as it is sent to a proxy.
     pub(in crate::transport) fn uri(&self) -> &Uri {
         &self.0.uri
+    }
+
+    /// The request target as it is sent to the server: path and query.
+    pub(in crate::transport) fn target(&self) -> &Uri {
+        &self.0.target
+    }
+
+    /// Scheme, host and port of the server.
+    pub(in crate::transport) fn server(&self) -> &Arc<str> {
+        &self.0.server
     }
 
     /// Host and port, as in the `Host` header.
