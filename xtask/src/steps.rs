@@ -219,7 +219,6 @@ fn doctests(workspace: &Workspace) -> Result<StepOutcome> {
 
 /// Unoptimised, as the tests have built it: this run shows that the scenarios work, not how fast they are.
 fn bench(workspace: &Workspace) -> Result<StepOutcome> {
-    run_cargo(workspace, &["build", "--locked", "-p", "trunkline-cli"])?;
     run_bench(workspace, &["--quick", "peers"])
 }
 
@@ -231,9 +230,12 @@ fn budget(workspace: &Workspace) -> Result<StepOutcome> {
     Ok(StepOutcome::Skipped("instructions: valgrind is not installed".to_owned()))
 }
 
+/// Runs the benchmark that was built with the tests. Built alone, the dependencies would have other features, and most
+/// of them would be compiled again.
 fn run_bench(workspace: &Workspace, arguments: &[&str]) -> Result<StepOutcome> {
-    run(cargo(workspace)
-        .args(["run", "--locked", "-p", "trunkline-testkit", "--bin", "trunkline-bench", "--"])
+    run_cargo(workspace, &["build", "--workspace", "--bins", "--tests", "--locked"])?;
+    let program = format!("debug/trunkline-bench{}", env::consts::EXE_SUFFIX);
+    run(Command::new(workspace.target().join(program))
         .args(arguments)
         .env("TRUNKLINE_PEERS", peers::directory(workspace)))?;
     Ok(StepOutcome::Checked)

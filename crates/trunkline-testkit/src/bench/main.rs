@@ -35,9 +35,10 @@ use peers::ReportFiles;
 use server::ServerOptions;
 use table::Table;
 
-const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [--json FILE] [--markdown FILE] [GROUP…]\n\n  \
+const USAGE: &str = "usage: cargo xtask bench [--quick] [--data FOLDER] [--peers WORDS] [--json FILE] [--markdown FILE] [GROUP…]\n\n  \
     --quick        a few rounds only: enough to see that everything runs\n  \
     --data FOLDER  search in the tools of FOLDER/mcpzero_tools/tools.jsonl\n  \
+    --peers WORDS  compare only with the peers that have one of these words, separated by commas, in their names\n  \
     --json FILE, --markdown FILE  write the comparison with peers to a file\n\n\
     groups: configuration, stdio, http, allocations, start, memory, catalog, results, \
     gateway, service, cli, search, peers; without one, all of them. Parts of peers: peers-calls, \
@@ -113,6 +114,7 @@ impl<'a> Options<'a> {
             match word {
                 "--quick" => options.effort = Effort::Quick,
                 "--data" => options.data = Some(Path::new(*words.next()?)),
+                "--peers" => peers::choose_peers(words.next()?),
                 "--json" => options.files.json = Some(Path::new(*words.next()?)),
                 "--markdown" => options.files.markdown = Some(Path::new(*words.next()?)),
                 SEARCH => options.groups.push(word),

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use crate::measure::Effort;
+pub(crate) use program::choose_peers;
 use report::{AimLine, Comparison};
 
 /// A part of the comparison that can be run alone.

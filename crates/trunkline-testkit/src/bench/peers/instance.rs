@@ -169,7 +169,8 @@ pub(crate) fn start_all(
     servers: impl Fn(&Contender) -> Vec<Upstream>,
     ready: ReadyList,
 ) -> Vec<(Contender, Result<Instance, String>)> {
-    let able = contenders.iter().filter(|it| it.can_join(front, &servers(it)));
+    let is_able = |it: &&Contender| it.is_chosen() && it.can_join(front, &servers(it));
+    let able = contenders.iter().filter(is_able);
     let start = |contender: &Contender| {
         let servers = servers(contender);
         (*contender, runtime.block_on(Instance::start(contender, front, &servers, ready)))

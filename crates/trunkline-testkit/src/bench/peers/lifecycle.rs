@@ -116,6 +116,7 @@ pub(crate) fn in_turn(
     contenders: &[Contender],
     observe: impl Fn(&Contender) -> Result<Vec<f64>, String>,
 ) -> Vec<PeerRow> {
+    let contenders: Vec<_> = contenders.iter().filter(|it| it.is_chosen()).collect();
     let mut observed: Vec<Result<Vec<Vec<f64>>, String>> =
         contenders.iter().map(|_| Ok(Vec::new())).collect();
     for _ in 0..rounds {

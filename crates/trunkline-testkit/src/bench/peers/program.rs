@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -141,6 +142,15 @@ pub(crate) const VARIANTS: &[Contender] = &[
     contender("trunkline, `cargo build --release`", Program::ReleaseBuild, LEGACY),
 ];
 
+/// Words of the names of the peers that are compared; all, if none is given.
+static CHOSEN: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Compares only ours and the peers with one of these words in their names.
+pub(crate) fn choose_peers(words: &str) {
+    // Of several lists, the first one is meant.
+    let _ = CHOSEN.set(words.split(',').map(str::to_owned).collect());
+}
+
 /// A command that starts a peer, and where it listens.
 pub(crate) struct Launch {
     pub(crate) command: Command,
@@ -150,6 +160,11 @@ pub(crate) struct Launch {
 }
 
 impl Contender {
+    pub(crate) fn is_chosen(&self) -> bool {
+        let has_word = |words: &Vec<String>| words.iter().any(|word| self.name.contains(word));
+        self.name == OURS || CHOSEN.get().is_none_or(has_word)
+    }
+
     /// Whether the program can be put between these transports.
     pub(crate) fn can_join(&self, front: Front, servers: &[Upstream]) -> bool {
         use Program as P;
