@@ -38,6 +38,13 @@ impl ProcessGroup {
         let _ = rustix::process::kill_process_group(self.leader, signal);
     }
 
+    /// Reaps the leader, which is a child of this process and has ended or is about to.
+    pub(in crate::transport) fn reap_leader(self) {
+        use rustix::process::{WaitOptions, waitpid};
+        let reap = || waitpid(Some(self.leader), WaitOptions::empty());
+        while reap().is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    }
+
     /// Whether any process of the group exists, including a zombie.
     #[cfg(not(target_os = "linux"))]
     pub(in crate::transport) fn is_alive(self) -> bool {
@@ -57,6 +64,8 @@ impl ProcessGroup {
     }
 
     pub(in crate::transport) fn signal(self, _: GroupSignal) {}
+
+    pub(in crate::transport) fn reap_leader(self) {}
 
     pub(in crate::transport) fn is_alive(self) -> bool {
         false

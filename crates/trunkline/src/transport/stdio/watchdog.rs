@@ -13,7 +13,8 @@ use std::process::{Child, ChildStdin};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-#[cfg(unix)]
+use trunkline_process_group::create_ended_leader;
+
 use super::own_children;
 use super::process_group::ProcessGroup;
 
@@ -94,34 +95,27 @@ impl Drop for WatchdogRecord {
 /// recorded only once the server runs. If this process were killed before that, the server would
 /// remain. A server that leads its group could not create a session either.
 ///
-/// The first process of a reserved group is a shell that does nothing. It is killed at once, so that
-/// it does not even load, which is most of its cost. A process that has ended belongs to its group
-/// until it is reaped, when this is dropped; by then the server has joined.
-///
-/// It has to be a separate program: nothing else creates a group before a server is in it, not even
-/// job control, for which most shells require a terminal and then take it over.
-pub(in crate::transport) struct ReservedGroup {
-    group: ProcessGroup,
-    first: Child,
-}
+/// The first process of a reserved group has ended. It belongs to its group until it is reaped, when this is dropped; by
+/// then the server has joined.
+pub(in crate::transport) struct ReservedGroup(ProcessGroup);
 
 /// Reserves a group for a server that is about to be started. `None` without process groups or
 /// without a shell; then the server leads its own group.
 pub(in crate::transport) fn reserve() -> Option<ReservedGroup> {
-    let first = start_first().ok()?;
-    let group = ProcessGroup::led_by(first.id())?;
-    Some(ReservedGroup { group, first })
+    let start = || create_ended_leader().or_else(|_| start_first());
+    let leader = own_children::spawn(start, |id| Some(id.cast_unsigned())).ok()?;
+    ProcessGroup::led_by(leader.cast_unsigned()).map(ReservedGroup)
 }
 
 impl ReservedGroup {
     pub(in crate::transport) fn group(&self) -> ProcessGroup {
-        self.group
+        self.0
     }
 }
 
 impl Drop for ReservedGroup {
     fn drop(&mut self) {
-        let _ = self.first.wait();
+        self.0.reap_leader();
     }
 }
 
@@ -164,17 +158,18 @@ fn start_watchdog() -> io::Result<Child> {
     own_children::spawn(|| command.spawn(), |child| Some(child.id()))
 }
 
-/// Starts and kills a process, which is not reaped yet.
+/// Starts the first process of a group as a program, on systems without a cheaper way: a shell that does nothing. It is
+/// killed at once, so that it does not even load, which is most of its cost. Returns its ID.
+///
+/// It has to be a program: nothing else creates a group before a server is in it, not even job control, for which most
+/// shells require a terminal and then take it over.
 #[cfg(unix)]
-fn start_first() -> io::Result<Child> {
-    let mut command = shell(":");
-    let start = || {
-        let mut first = command.spawn()?;
-        // If it ends by itself before, it belongs to its group as well.
-        let _ = first.kill();
-        Ok(first)
-    };
-    own_children::spawn(start, |child| Some(child.id()))
+fn start_first() -> io::Result<i32> {
+    let mut first = shell(":").spawn()?;
+    // If it ends by itself before, it belongs to its group as well.
+    let _ = first.kill();
+    // It is reaped by its ID.
+    i32::try_from(first.id()).map_err(io::Error::other)
 }
 
 #[cfg(not(unix))]
@@ -183,6 +178,6 @@ fn start_watchdog() -> io::Result<Child> {
 }
 
 #[cfg(not(unix))]
-fn start_first() -> io::Result<Child> {
+fn start_first() -> io::Result<i32> {
     Err(io::ErrorKind::Unsupported.into())
 }
