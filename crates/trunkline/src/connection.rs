@@ -10,6 +10,7 @@ mod param_headers;
 mod pagination;
 mod cache;
 mod stream_source;
+mod start_threads;
 mod options;
 mod session;
 mod published;

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
+use super::start_threads::StartThreads;
 use super::stream_source::StreamSource;
 use crate::auth::AuthProvider;
 use crate::config::{Chain, Resolver};
@@ -24,9 +25,6 @@ use crate::transport::{
 /// Threads that resolve references at the same time. A thread that is blocked on a file that never
 /// responds cannot be ended; as many servers as this start without waiting for each other.
 const MAX_RESOLVERS: usize = 64;
-
-/// Threads that start processes at the same time. Usually each takes a millisecond.
-const MAX_STARTERS: usize = 4;
 
 /// Options and resources of the host that every connection shares. Clones share them, and the
 /// cache.
@@ -74,7 +72,7 @@ const MAX_REMAINING: usize = 100;
 struct SharedResources {
     resolver: Arc<dyn Resolver + Send + Sync>,
     resolvers: Arc<Semaphore>,
-    starters: Arc<Semaphore>,
+    start_threads: Arc<StartThreads>,
     child: ChildOptions,
     http: HttpOptions,
     /// Created for the first remote server: it reads the certificates of the system.
@@ -93,12 +91,11 @@ impl ConnectionOptions {
     ) -> Self {
         let (client, gateways) = (OnceLock::new(), ReachableGateways::default());
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
-        let starters = Arc::new(Semaphore::new(MAX_STARTERS));
         Self {
             reach: Arc::new(SharedResources {
                 resolver,
                 resolvers,
-                starters,
+                start_threads: Arc::default(),
                 child,
                 http,
                 client,
@@ -237,8 +234,8 @@ impl ConnectionOptions {
         &self.reach.resolvers
     }
 
-    pub(super) fn starters(&self) -> &Arc<Semaphore> {
-        &self.reach.starters
+    pub(super) fn start_threads(&self) -> &Arc<StartThreads> {
+        &self.reach.start_threads
     }
 
     pub(crate) fn child(&self) -> &ChildOptions {
