@@ -16,6 +16,7 @@ use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -44,16 +45,25 @@ pub(super) struct HttpConnectionPool {
 
 #[derive(Default)]
 struct IdleConnections {
-    /// The connections to each server, by its scheme, host and port; the last used at the end.
-    of_servers: HashMap<Arc<str>, Vec<IdleConnection>>,
+    /// The connections to each server, by its scheme, host and port.
+    of_servers: HashMap<Arc<str>, ServerConnections>,
     /// The task that removes those that are not used. It ends with its runtime.
     sweeper: Option<JoinHandle<()>>,
+}
+
+/// The idle connections to one server.
+#[derive(Default)]
+struct ServerConnections {
+    /// The last used at the end.
+    idle: Vec<IdleConnection>,
+    /// Notified of each that is added, and shared with the requests that wait for one.
+    added: Arc<Notify>,
 }
 
 struct IdleConnection {
     connection: HttpConnection,
     since: Instant,
-    /// Whether its last response was read, so that it is ready in a moment, if it is not closed.
+    /// Whether nothing is left to be read on it, so that it is ready in a moment, if it is not closed.
     is_read: bool,
 }
 
@@ -110,15 +120,16 @@ impl HttpConnectionPool {
         address: &ServerUrl,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Response<Incoming>, LeasedConnection), SendError> {
+        let mut usable = Usable::InAMoment;
         loop {
-            let idle = lock(&self.idle).take(address.server());
-            let is_reused = idle.is_some();
-            let mut connection = match idle {
-                Some(connection) => connection,
+            let idle = lock(&self.idle).take(address.server(), usable);
+            let (mut connection, is_reused) = match idle {
+                Some(connection) => (connection, true),
                 // Boxed, because most requests need no new connection.
-                None => Box::pin(self.connect(address)).await?,
+                None => Box::pin(self.open_or_wait(address, usable)).await?,
             };
             if is_reused && !connection.becomes_ready().await {
+                usable = Usable::Now;
                 continue;
             }
             *request.uri_mut() = match connection.is_forwarded {
@@ -139,16 +150,33 @@ impl HttpConnectionPool {
         }
     }
 
-    async fn connect(&self, address: &ServerUrl) -> Result<HttpConnection, SendError> {
-        let failed = |source: BoxError| SendError { is_connect: true, source };
-        let stream = self.connector.connect(address.uri()).await.map_err(failed)?;
-        let is_forwarded = stream.is_forwarded();
-        let mut builder = Builder::new();
-        let handshake = builder.max_buf_size(MAX_HEAD_BYTES).handshake(TokioIo::new(stream));
-        let (sender, connection) = handshake.await.map_err(|error| failed(error.into()))?;
-        // Its errors are those of its request.
-        tokio::spawn(async { drop(connection.await) });
-        Ok(HttpConnection { sender, is_forwarded })
+    /// Opens a connection, and takes one that becomes idle before that: a server may serve few at the same time. Returns
+    /// whether it was used before. One that is still being opened then is kept for other requests.
+    async fn open_or_wait(
+        &self,
+        address: &ServerUrl,
+        usable: Usable,
+    ) -> Result<(HttpConnection, bool), SendError> {
+        let added = lock(&self.idle).added(address.server());
+        let mut opening = Box::pin(open(self.connector.clone(), address.clone()));
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => return Ok((opened?, false)),
+                () = added.notified() => {
+                    let Some(idle) = lock(&self.idle).take(address.server(), usable) else {
+                        continue;
+                    };
+                    let (server, of_pool) = (Arc::clone(address.server()), Arc::downgrade(&self.idle));
+                    tokio::spawn(async move {
+                        if let (Ok(opened), Some(of_pool)) = (opening.await, of_pool.upgrade()) {
+                            keep(&of_pool, &server, opened, true);
+                        }
+                    });
+                    return Ok((idle, true));
+                }
+            }
+        }
     }
 
     fn lease(&self, address: &ServerUrl, connection: HttpConnection) -> LeasedConnection {
@@ -157,22 +185,50 @@ impl HttpConnectionPool {
     }
 }
 
+/// Opens a connection to a server.
+async fn open(connector: Connector, address: ServerUrl) -> Result<HttpConnection, SendError> {
+    let failed = |source: BoxError| SendError { is_connect: true, source };
+    let stream = connector.connect(address.uri()).await.map_err(failed)?;
+    let is_forwarded = stream.is_forwarded();
+    let mut builder = Builder::new();
+    let handshake = builder.max_buf_size(MAX_HEAD_BYTES).handshake(TokioIo::new(stream));
+    let (sender, connection) = handshake.await.map_err(|error| failed(error.into()))?;
+    // Its errors are those of its request.
+    tokio::spawn(async { drop(connection.await) });
+    Ok(HttpConnection { sender, is_forwarded })
+}
+
+/// The idle connections that a request takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Usable {
+    Now,
+    /// Also one that was read. It may turn out not to become ready, which a request waits for once.
+    InAMoment,
+}
+
 impl IdleConnections {
-    /// A connection to a server that can be used now.
-    fn take(&mut self, server: &str) -> Option<HttpConnection> {
-        let connections = self.of_servers.get_mut(server)?;
+    /// An idle connection to a server.
+    fn take(&mut self, server: &str, usable: Usable) -> Option<HttpConnection> {
+        let connections = &mut self.of_servers.get_mut(server)?.idle;
         // Others are being closed, or read the rest of a response that was dropped.
         let is_ready = |it: &IdleConnection| it.connection.sender.is_ready() && !it.is_expired();
-        let is_read = |it: &IdleConnection| it.is_read && !it.is_unusable();
+        let is_read =
+            |it: &IdleConnection| usable == Usable::InAMoment && it.is_read && !it.is_unusable();
         let found = connections.iter().rposition(is_ready);
         let found = found.or_else(|| connections.iter().rposition(is_read))?;
         Some(connections.remove(found).connection)
     }
 
+    /// Notified of each connection to a server that is added.
+    fn added(&mut self, server: &Arc<str>) -> Arc<Notify> {
+        Arc::clone(&self.of_servers.entry(Arc::clone(server)).or_default().added)
+    }
+
     fn remove_unused(&mut self) {
         self.of_servers.retain(|_, connections| {
-            connections.retain(|it| !it.is_unusable());
-            !connections.is_empty()
+            connections.idle.retain(|it| !it.is_unusable());
+            let is_awaited = Arc::strong_count(&connections.added) > 1;
+            is_awaited || !connections.idle.is_empty()
         });
     }
 }
@@ -205,26 +261,39 @@ impl LeasedConnection {
 
 impl Drop for LeasedConnection {
     fn drop(&mut self) {
-        let (Some(connection), Some(idle)) = (self.connection.take(), self.idle.upgrade()) else {
-            return;
-        };
-        // Without a runtime, nothing would close it later.
-        let Ok(runtime) = Handle::try_current() else { return };
-        if connection.sender.is_closed() {
-            return;
+        if let (Some(connection), Some(idle)) = (self.connection.take(), self.idle.upgrade()) {
+            keep(&idle, &self.server, connection, self.is_read);
         }
-        let mut connections = lock(&idle);
-        let idle_connection =
-            IdleConnection { connection, since: Instant::now(), is_read: self.is_read };
-        match connections.of_servers.get_mut(&self.server) {
-            Some(known) => known.push(idle_connection),
-            None => {
-                connections.of_servers.insert(Arc::clone(&self.server), vec![idle_connection]);
-            }
-        }
-        if connections.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
-            connections.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(&idle))));
-        }
+    }
+}
+
+/// Adds a connection to those that are idle.
+fn keep(
+    idle: &Arc<Mutex<IdleConnections>>,
+    server: &Arc<str>,
+    connection: HttpConnection,
+    is_read: bool,
+) {
+    // Without a runtime, nothing would close it later.
+    let Ok(runtime) = Handle::try_current() else { return };
+    if connection.sender.is_closed() {
+        return;
+    }
+    let added = IdleConnection { connection, since: Instant::now(), is_read };
+    let mut connections = lock(idle);
+    match connections.of_servers.get_mut(server) {
+        Some(known) => known.add(added),
+        None => connections.of_servers.entry(Arc::clone(server)).or_default().add(added),
+    }
+    if connections.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
+        connections.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(idle))));
+    }
+}
+
+impl ServerConnections {
+    fn add(&mut self, connection: IdleConnection) {
+        self.idle.push(connection);
+        self.added.notify_one();
     }
 }
 
@@ -244,4 +313,87 @@ async fn sweep(idle: Weak<Mutex<IdleConnections>>) {
 
 fn lock(idle: &Mutex<IdleConnections>) -> MutexGuard<'_, IdleConnections> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpStream as BlockingStream};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
+    use url::Url;
+
+    use super::*;
+    use crate::transport::http::proxy::ProxyMatcher;
+    use crate::transport::http::tls::LazyTls;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn pool() -> HttpConnectionPool {
+        let options = crate::transport::HttpOptions::default();
+        let detours = Arc::new(ProxyMatcher::new(&options.proxies).unwrap());
+        let tls = LazyTls::new(&options.extra_root_certificates).unwrap();
+        HttpConnectionPool::new(Connector::new(tls, detours, PATIENCE * 2))
+    }
+
+    fn request() -> Request<Full<Bytes>> {
+        Request::post("/").header("host", "server").body(Full::default()).unwrap()
+    }
+
+    /// A server that does not accept connections, and lets few be established anyway.
+    fn listener() -> TcpListener {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket.listen(1).unwrap()
+    }
+
+    /// Opens connections until no more can be established.
+    fn occupy(address: SocketAddr) -> Vec<BlockingStream> {
+        let connect = || BlockingStream::connect_timeout(&address, Duration::from_millis(500)).ok();
+        std::iter::from_fn(connect).take(100).collect()
+    }
+
+    async fn read_request(stream: &mut TcpStream) {
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0, "{seen:?}");
+        }
+    }
+
+    /// A server that serves few connections at the same time still serves the next request.
+    #[tokio::test]
+    async fn a_request_takes_a_connection_that_becomes_idle_while_it_opens_one() {
+        let (pool, listener) = (pool(), listener());
+        let local = listener.local_addr().unwrap();
+        let url = ServerUrl::new(Url::parse(&format!("http://{local}/")).unwrap()).unwrap();
+        let first = async {
+            let (response, mut lease) = pool.send(&url, request()).await.unwrap();
+            drop(response);
+            lease.on_read();
+        };
+        let (occupied, is_occupied) = tokio::sync::oneshot::channel::<()>();
+        let second = async {
+            is_occupied.await.unwrap();
+            pool.send(&url, request()).await.unwrap().0.status()
+        };
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_request(&mut stream).await;
+            let others = occupy(local);
+            assert!(others.len() < 100, "the backlog is full");
+            occupied.send(()).unwrap();
+            // Until the other request opens a connection.
+            sleep(Duration::from_millis(100)).await;
+            for _ in 0..2 {
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+                if timeout(PATIENCE, read_request(&mut stream)).await.is_err() {
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            ((), status) = async { tokio::join!(first, second) } => assert_eq!(status, 204),
+            () = serve => panic!("the second request came on no connection"),
+        }
+    }
 }
