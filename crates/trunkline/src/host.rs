@@ -366,7 +366,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("uri", &Raw::from_string(address));
-        self.relay(view, self.find(view, RelayMethod::Read, &params)?, options).await
+        self.relay(self.find(view, RelayMethod::Read, &params)?, options).await
     }
 
     /// Gets a prompt by its name in a view, with arguments: an object of strings.
@@ -378,7 +378,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let params = object().with("name", &Raw::from_string(name)).with("arguments", &arguments);
-        self.relay(view, self.find(view, RelayMethod::Prompt, &params)?, options).await
+        self.relay(self.find(view, RelayMethod::Prompt, &params)?, options).await
     }
 
     /// Completes an argument of a prompt or a resource template, by its name in a view. The result
@@ -390,7 +390,7 @@ impl Host {
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let found = self.find(view, RelayMethod::Completion, &completion.params())?;
-        self.relay(view, found, options).await
+        self.relay(found, options).await
     }
 
     /// Sends a notification to a server on behalf of a client, if the server runs: to the client's

@@ -142,7 +142,7 @@ impl Gateway {
         let outcome = match found {
             Ok(found) => {
                 let started = observe::upstream_start();
-                let outcome = self.host.relay(view, found, options).await;
+                let outcome = self.host.relay(found, options).await;
                 observe::add_upstream(started);
                 outcome.inspect_err(|error| handler.on_error(error))
             }

@@ -27,7 +27,8 @@ impl Host {
         if is_down { error.retryable(connection.will_recover()) } else { error }
     }
 
-    /// The view of a caller of many requests: it is resolved when the rules have changed.
+    /// The view of a caller of many requests: it is resolved when the rules have changed. Each caller has a cache of its
+    /// own, with which it is always resolved in the same way.
     ///
     /// # Errors
     ///

@@ -74,6 +74,8 @@ impl RelayMethod {
 
 /// A request, resolved in a view.
 pub struct ResolvedRequest<'v> {
+    /// The view that has admitted the item.
+    view: &'v View,
     relayed: RelayMethod,
     /// Its parameters with exposed names.
     params: Raw,
@@ -126,28 +128,27 @@ impl Host {
     ) -> Result<ResolvedRequest<'v>, CallError> {
         require_unique(params)?;
         let resolved = relayed.resolve(view, params).map_err(|error| self.judged(error))?;
-        Ok(ResolvedRequest { relayed, params: params.clone(), resolved })
+        Ok(ResolvedRequest { view, relayed, params: params.clone(), resolved })
     }
 
     /// Relays a request to the server of its item. Only the name in it is rewritten; all else is
     /// passed on byte for byte.
     pub async fn relay(
         &self,
-        view: &View,
         found: ResolvedRequest<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
-        let outcome = self.relay_resolved(view, found, options.begun()).await;
+        let outcome = self.relay_resolved(found, options.begun()).await;
         outcome.map_err(|error| self.judged(error))
     }
 
     async fn relay_resolved(
         &self,
-        view: &View,
         found: ResolvedRequest<'_>,
         options: CallOptions<'_>,
     ) -> Result<Outcome, CallError> {
         let ResolvedRequest {
+            view,
             relayed,
             params,
             resolved: UpstreamRequest { entry, params: sent, read },

@@ -91,7 +91,8 @@ pub struct Caller {
     disclosure: Disclosure,
 }
 
-/// Keeps a resolved caller for as long as the rules stay the same.
+/// Keeps a resolved caller for as long as the rules stay the same. Each caller needs a cache of its own: what one resolved
+/// would apply to the other.
 #[derive(Debug, Default)]
 pub struct CallerCache {
     resolved: Mutex<Option<(Weak<Rules>, Arc<Caller>)>>,

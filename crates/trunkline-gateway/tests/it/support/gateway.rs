@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use trunkline::config::{self, Config, EmptyResolver};
 use trunkline::connection::{ChildOptions, ConnectionOptions, HttpOptions};
 use trunkline::host::{Host, HostOptions};
-use trunkline_gateway::{router, serve};
+use trunkline_gateway::{HttpService, serve};
 
 /// A gateway that listens, and ends with the test.
 pub(crate) struct TestGateway {
@@ -56,7 +56,8 @@ impl TestGateway {
         let host = Host::start(config, agents, HostOptions::new(connections));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve(listener, router(host.clone(), options)).into_future());
+        let service = HttpService::new(host.clone(), options);
+        let serving = tokio::spawn(serve(listener, service).into_future());
         Self { address, host, serving: serving.abort_handle() }
     }
 
