@@ -13,7 +13,8 @@ mod linux;
 /// Creates a process that leads a new process group and has ended or is about to, and returns its process ID. The group
 /// exists until that process is reaped, and after that for as long as other processes are in it.
 ///
-/// The caller reaps it, with `waitpid`.
+/// The caller reaps it, with `waitpid`. If this process ignores `SIGCHLD`, the signal gets its default action at the first
+/// call: otherwise nothing waits for the caller to reap it, and the group does not exist.
 ///
 /// # Errors
 ///

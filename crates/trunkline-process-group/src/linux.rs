@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::Once;
 use std::{io, ptr};
 
 /// Stack of the child, which makes one system call.
@@ -52,8 +53,46 @@ extern "C" fn lead_group(_: *mut c_void) -> c_int {
     unsafe { libc::setpgid(0, 0) }
 }
 
+/// Makes the system keep the exit status of child processes, if this process was started with `SIGCHLD` ignored, as some
+/// job runners do. The standard library panics without it when a program cannot be started.
+#[expect(unsafe_code, reason = "the standard library has no signal handlers")]
+fn keep_exit_status() {
+    static KEPT: Once = Once::new();
+    KEPT.call_once(|| {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: it writes the action that the pointer refers to, and changes nothing.
+        let read = unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: zeros are an action too, if nothing was written.
+        let mut action = unsafe { action.assume_init() };
+        let is_ignored =
+            action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0;
+        if read == 0 && is_ignored {
+            action.sa_flags &= !libc::SA_NOCLDWAIT;
+            if action.sa_sigaction == libc::SIG_IGN {
+                action.sa_sigaction = libc::SIG_DFL;
+            }
+            // SAFETY: an action of the system, with the same handler or none.
+            let _ = unsafe { libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut()) };
+        }
+    });
+}
+
+/// Makes a child the leader of a group, also if it has ended, and reaps it if that fails.
+#[expect(unsafe_code, reason = "the standard library cannot create a group alone")]
+fn require_group(child: i32) -> io::Result<i32> {
+    // SAFETY: a system call with numbers.
+    if unsafe { libc::setpgid(child, child) } == 0 {
+        return Ok(child);
+    }
+    let error = io::Error::last_os_error();
+    // SAFETY: a system call with numbers; the status is not written.
+    let _ = unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+    Err(error)
+}
+
 #[expect(unsafe_code, reason = "the standard library creates a process only to run a program")]
 pub(crate) fn create_ended_leader() -> io::Result<i32> {
+    keep_exit_status();
     let mut stack = Box::<ChildStack>::new_uninit();
     let top = stack.as_mut_ptr().wrapping_add(1).cast::<c_void>();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
@@ -64,7 +103,8 @@ pub(crate) fn create_ended_leader() -> io::Result<i32> {
     let child = unsafe { libc::clone(lead_group, top, flags, ptr::null_mut()) };
     let result = if child < 0 { Err(io::Error::last_os_error()) } else { Ok(child) };
     drop((signals, stack));
-    result
+    // The child cannot report a failure.
+    result.and_then(require_group)
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ use tokio::time::timeout;
 use tracing::{Instrument as _, info_span};
 
 use crate::protocol::ProtocolVersion;
-use handler::untrusted;
 use state::{error_context, log_level::RequestedLogLevel, retry};
 
 pub use crate::connection::handler::{CallHandler, HandlerFuture, NoopHandler, ServerRequest};
@@ -65,7 +64,7 @@ use handshake::closing::SessionClosings;
 use published::PublishedState;
 use request::list_requests::ListRequests;
 use session::{RequestIds, closed_error};
-use subscription::{HoldSender, SubscriptionGuard, SubscriptionSubject};
+use subscription::HoldSender;
 
 /// Commands that may queue up while the actor is busy.
 const MAX_COMMANDS: usize = 256;
@@ -91,6 +90,8 @@ pub struct Connection {
     slots: Mutex<Option<(u32, Arc<FairSlots>)>>,
     /// List requests in flight, for callers with a short timeout.
     refreshes: ListRequests,
+    /// The number of writes to the disk cache that have not ended.
+    cache_writes: watch::Receiver<usize>,
 }
 
 impl Connection {
@@ -114,6 +115,8 @@ impl Connection {
         let published = Arc::new(PublishedState::new(lists));
         let behaviour = watch::Sender::new(Arc::new(server.behaviour.clone()));
         let (abandoned, holds, rare_events) = RareEvents::channels(&log_level, &behaviour);
+        let writing = CacheWrites::new(options.cache_write_delay());
+        let cache_writes = writing.pending();
         let (server, ids) = (Arc::new(server), Arc::new(RequestIds::default()));
         let task = ServerActor {
             server: Arc::clone(&server),
@@ -129,7 +132,7 @@ impl Connection {
             told: told.clone(),
             fading: JoinSet::new(),
             endings: SessionClosings::default(),
-            writing: CacheWrites::default(),
+            writing,
         };
         let span = info_span!("server", server = task.server.name.as_str());
         let runtime = task.options.runtime();
@@ -148,6 +151,7 @@ impl Connection {
             told,
             slots,
             refreshes,
+            cache_writes,
         }
     }
 
@@ -275,6 +279,13 @@ impl Connection {
         self.published.tools_revision()
     }
 
+    /// Waits until the lists that are known have been written to the cache directory, or cannot be: then the status has the
+    /// reason.
+    pub async fn cache_written(&self) {
+        // The writes end with the actor.
+        let _ = self.cache_writes.clone().wait_for(|pending| *pending == 0).await;
+    }
+
     /// The status of the server, now and whenever it changes. Quick successive changes may be
     /// merged.
     pub fn watch(&self) -> watch::Receiver<Status> {
@@ -355,55 +366,6 @@ impl Connection {
         notification: Notification,
     ) -> Result<(), Error> {
         self.send_command(Command::Notify(notification, requester.clone())).await
-    }
-
-    /// Subscribes to updates of a resource, starting the server if needed. While the subscription
-    /// is held, it is renewed after every restart, and the server is not stopped for being idle.
-    ///
-    /// A server that rejects or does not support subscriptions is [`RequestError::Refused`].
-    pub async fn subscribe(&self, uri: &str) -> Result<ResourceSubscription, RequestError> {
-        self.subscribe_for(&Requester::default(), uri).await
-    }
-
-    /// Subscribes on behalf of a client. Uses the share of the client's principal of the
-    /// subscription limit, and server messages about it reach no other client.
-    pub async fn subscribe_for(
-        &self,
-        requester: &Requester,
-        uri: &str,
-    ) -> Result<ResourceSubscription, RequestError> {
-        self.hold(SubscriptionSubject::resource(uri), requester).await.map(ResourceSubscription)
-    }
-
-    /// Re-registers an existing subscription. Does not fail if the server is down: it is subscribed
-    /// once the server is ready, and a remote server is retried until it is.
-    pub fn resubscribe(&self, requester: &Requester, uri: &str) -> ResourceSubscription {
-        let subject = SubscriptionSubject::resource(uri);
-        ResourceSubscription(SubscriptionGuard::begin(subject, requester.clone(), &self.holds))
-    }
-
-    /// Subscribes to updates of a task, by the ID that the server gave it. Otherwise like
-    /// [`subscribe`](Self::subscribe); legacy servers do not support it.
-    pub async fn subscribe_to_task(
-        &self,
-        requester: &Requester,
-        id: &str,
-    ) -> Result<TaskSubscription, RequestError> {
-        self.hold(SubscriptionSubject::task(id), requester).await.map(TaskSubscription)
-    }
-
-    async fn hold(
-        &self,
-        subject: SubscriptionSubject,
-        requester: &Requester,
-    ) -> Result<SubscriptionGuard, RequestError> {
-        let (reply, given) = oneshot::channel();
-        self.send_command(Command::Subscribe(subject, requester.clone(), reply)).await?;
-        let server = &self.server;
-        let sanitized = |error| untrusted::sanitized_error(server.trust, error);
-        self.within_timeout(given).await.map_err(|error: RequestError| {
-            error.map_refusal(sanitized).map_failure(|error| error.of(&server.name))
-        })
     }
 
     /// Requests log messages of this level and above, now and after every restart. The lowest level

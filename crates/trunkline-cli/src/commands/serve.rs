@@ -88,7 +88,8 @@ pub(crate) fn run(
     let builder = host_builder::with_cache(settings, environment)
         .oauth(oauth(settings, environment, browser))
         .capabilities(client_capabilities())
-        .connection_runtime(relay.handle().clone());
+        .connection_runtime(relay.handle().clone())
+        .cache_write_delay(host_builder::CACHE_WRITE_DELAY);
     let builder = host_builder::with_state(builder, &loaded, environment);
     command_host::run((loaded, agents), builder, terminal, async |hosted, terminal| match arguments
         .stdio

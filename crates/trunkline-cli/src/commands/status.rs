@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use trunkline::catalog::ItemKind;
 use trunkline::config::{Server, escape_control};
 use trunkline::connection::{State, Status};
@@ -30,6 +32,9 @@ use crate::output::terminal::Terminal;
 use crate::output::text_layout::{TextLayout, without_colors};
 use crate::settings::{Settings, Verbosity};
 
+/// How long the command waits for files of the cache.
+const PATIENCE_WITH_DISK: Duration = Duration::from_secs(2);
+
 pub(crate) fn run(
     arguments: &StatusArguments,
     settings: &Settings,
@@ -42,6 +47,8 @@ pub(crate) fn run(
         }
         let failures = hosted.start_all(terminal).await;
         hosted.refresh_ready().await;
+        // Until it is known whether the lists can be remembered. A disk that hangs is not waited for.
+        let _ = timeout(PATIENCE_WITH_DISK, hosted.host.servers().cache_written()).await;
         match settings.format {
             Format::Json | Format::Raw => {
                 terminal.print(&report::document(&as_json(hosted), settings.format))?;

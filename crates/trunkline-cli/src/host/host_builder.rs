@@ -1,6 +1,7 @@
 //! Builders of hosts with the environment, logins, cache, toggles and background service of the program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trunkline::config::LoadedConfig;
 use trunkline::host::{Host, HostBuilder};
@@ -12,6 +13,10 @@ use crate::roots::{RootsHandler, ServerRoots};
 use crate::settings::Settings;
 #[cfg(unix)]
 use crate::socket::kept_processes::KeptProcesses;
+
+/// Delay of the cache files of gateways and of the service. When they start, many servers do, and a file costs as much as a
+/// tenth of the start of its server.
+pub(crate) const CACHE_WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// A builder of hosts in the environment of this process.
 pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {

@@ -435,7 +435,8 @@ fn start_blocking(
     let builder = host_builder::with_cache(settings, environment)
         .oauth(oauth(settings, environment, Browser::Local))
         .capabilities(client_capabilities())
-        .connection_pool(shared.pool.clone(), directory.clone());
+        .connection_pool(shared.pool.clone(), directory.clone())
+        .cache_write_delay(host_builder::CACHE_WRITE_DELAY);
     let builder = host_builder::with_state(builder, &loaded, environment);
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let mut loaded = loaded;

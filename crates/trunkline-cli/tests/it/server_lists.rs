@@ -1,6 +1,7 @@
 //! Lists of servers: the age of those that are cached, the time limit for others, and items that cannot be used.
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -133,4 +134,36 @@ fn tools_that_cannot_be_used_are_named() {
         assert_eq!(json["setAside"][0]["name"], "bad0", "{json:#}");
         assert_eq!(json["setAside"].as_array().unwrap().len().to_string(), count, "{json:#}");
     }
+}
+
+/// CON-9: `status` waits until it is known whether lists can be remembered.
+#[test]
+fn status_reports_lists_that_cannot_be_remembered() {
+    let folder = Folder::new().file("server.py", SERVER).file("file", "");
+    let script = folder.project().join("server.py");
+    let entry = json!({ "command": peers::python(), "args": [script, "0"] });
+    let folder = folder.file("trunkline.json", json!({ "mcpServers": { "s": entry } }).to_string());
+    let cache = folder.project().join("file").join("sub");
+    let run = folder.finish(folder.command(&["status"]).env("TRUNKLINE_CACHE", cache));
+    assert!(run.output.contains("server `s`: its lists cannot be remembered: "), "{run}");
+}
+
+/// CON-6: a program that is started with SIGCHLD ignored, as some job runners do, still starts servers.
+#[test]
+fn servers_start_where_the_signal_of_ended_children_is_ignored() {
+    let folder = Folder::new().file("server.py", SERVER);
+    let script = folder.project().join("server.py");
+    let entry = json!({ "command": peers::python(), "args": [script, "0"] });
+    let none = json!({ "command": "no-such-program" });
+    let config = json!({ "mcpServers": { "s": entry, "none": none } }).to_string();
+    let folder = folder.file("trunkline.json", config);
+    let program = folder.command(&["tools"]);
+    let mut ignoring = Command::new("env");
+    ignoring.arg("--ignore-signal=CHLD").arg(program.get_program()).args(program.get_args());
+    ignoring.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = ignoring.current_dir(folder.project()).output().unwrap();
+    let run = folder.ended(output);
+    assert!(run.output.contains("s_good"), "{run}");
+    assert!(run.messages.contains("the program `no-such-program`"), "{run}");
+    assert!(!run.messages.contains("defect"), "{run}");
 }

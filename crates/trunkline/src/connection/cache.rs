@@ -25,6 +25,9 @@ pub(super) use writes::CacheWrites;
 /// Limit on the bytes of a file, which is read while a connection is created.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// Why a list is not written, after the kind of its items.
+const HOLDS_SECRET: &str = "repeats a secret of the configuration";
+
 /// The protocol that was negotiated with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
@@ -111,7 +114,9 @@ impl ServerCache {
     /// Removes an entry that turned out to be wrong.
     pub(super) fn remove(&self, server: &Fingerprint) {
         self.lock().remove(server);
-        self.remove_file(server);
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_file(file_of(folder, server));
+        }
     }
 
     /// Loads the entry of a server from an earlier run.
@@ -123,25 +128,24 @@ impl ServerCache {
         Some(remembered)
     }
 
-    /// Removes the cached lists of a server from disk.
-    pub(super) fn remove_file(&self, server: &Fingerprint) {
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_file(file_of(folder, server));
-        }
-    }
-
-    /// Writes a record when no other one is written. Returns the kind of error, for a message.
-    pub(super) fn write(
+    /// Writes a record when no other one is written, without what the mask knows by then. Returns the reason if the list
+    /// is not in the file after that.
+    pub(super) fn write<M: FnOnce() -> Arc<SecretMask>>(
         &self,
         record: CacheRecord,
-        mask: Arc<SecretMask>,
-    ) -> impl Future<Output = Option<Box<str>>> + use<> {
+        mask: M,
+    ) -> impl Future<Output = Option<Box<str>>> + use<M> {
         let writer = Arc::clone(&self.writer);
         async move {
             let _turn = writer.lock().await;
+            let mask = mask();
+            let (record, secret) = match record.holds_secret(&mask) {
+                true => (record.without_list(), Some(record.secret_reason())),
+                false => (record, None),
+            };
             let written = spawn_blocking(move || record.write(&mask)).await;
             let written = written.unwrap_or_else(|error| Err(error.into()));
-            written.err().map(|error| error.kind().to_string().into())
+            written.err().map(|error| error.kind().to_string().into()).or(secret)
         }
     }
 
@@ -173,6 +177,8 @@ pub(super) struct CacheRecord {
 }
 
 enum RecordContent {
+    /// No file: it cannot be without tools.
+    Nothing,
     /// The file without other lists.
     Tools(Raw),
     /// A list of another kind; `None` to remove it.
@@ -183,13 +189,13 @@ impl CacheRecord {
     /// The kind of the list.
     pub(super) fn kind(&self) -> ItemKind {
         match &self.content {
-            RecordContent::Tools(_) => ItemKind::Tool,
+            RecordContent::Tools(_) | RecordContent::Nothing => ItemKind::Tool,
             RecordContent::List(kind, _) => *kind,
         }
     }
 
     /// Whether a secret would be written.
-    pub(super) fn holds_secret(&self, mask: &SecretMask) -> bool {
+    fn holds_secret(&self, mask: &SecretMask) -> bool {
         let (RecordContent::Tools(object) | RecordContent::List(_, Some(object))) = &self.content
         else {
             return false;
@@ -197,14 +203,18 @@ impl CacheRecord {
         mask.masked_json(object.text(), false).is_some()
     }
 
-    /// The record that removes the list instead. `None` for tools: without them there is no file.
-    pub(super) fn without_list(self) -> Option<Self> {
-        match self.content {
-            RecordContent::Tools(_) => None,
-            RecordContent::List(kind, _) => {
-                Some(Self { content: RecordContent::List(kind, None), ..self })
-            }
-        }
+    /// The reason why a list that repeats a secret is not in the file.
+    fn secret_reason(&self) -> Box<str> {
+        format!("a {} {HOLDS_SECRET}", self.kind().as_str()).into()
+    }
+
+    /// The record that removes the list instead.
+    fn without_list(&self) -> Self {
+        let content = match &self.content {
+            RecordContent::Tools(_) | RecordContent::Nothing => RecordContent::Nothing,
+            RecordContent::List(kind, _) => RecordContent::List(*kind, None),
+        };
+        Self { path: self.path.clone(), content }
     }
 
     /// The new text of the file, with the lists that another record wrote; `None` if it stays as it is.
@@ -216,6 +226,7 @@ impl CacheRecord {
                 && mask.masked_json(file.text(), false).is_none()
         };
         let file = match &self.content {
+            RecordContent::Nothing => None,
             RecordContent::Tools(file) => {
                 let lists = before.as_ref().map(file_format::other_lists);
                 let merged = lists.map(|lists| file_format::with_lists(file, &lists));
@@ -237,6 +248,11 @@ impl CacheRecord {
     /// Writes the file atomically, also with concurrent readers and writers. Of two processes that write at the same
     /// time, the file may lose the list of one: its server is asked again.
     fn write(self, mask: &SecretMask) -> io::Result<()> {
+        if matches!(self.content, RecordContent::Nothing) {
+            // A file that stays is an older list without secrets.
+            let _ = fs::remove_file(&self.path);
+            return Ok(());
+        }
         let Some(text) = self.text(mask) else { return Ok(()) };
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
@@ -408,7 +424,7 @@ mod tests {
         assert_eq!(directory.names(ItemKind::Prompt), None);
         let record = cache.store(&server(), SPOKEN, &prompts("hunter22-prompt")).unwrap();
         assert!(record.holds_secret(&mask));
-        let removal = record.without_list().unwrap();
+        let removal = record.without_list();
         assert!(!removal.holds_secret(&mask));
         removal.write(&mask).unwrap();
         assert_eq!(directory.names(ItemKind::Tool).unwrap(), ["t"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -10,7 +11,6 @@ use tokio::sync::Semaphore;
 use super::cache::ServerCache;
 use super::client_meta::ClientMeta;
 use super::handler::CallHandler;
-use super::start_threads::StartThreads;
 use super::stream_source::StreamSource;
 use crate::auth::AuthProvider;
 use crate::config::{Chain, Resolver};
@@ -32,6 +32,7 @@ const MAX_RESOLVERS: usize = 64;
 pub struct ConnectionOptions {
     reach: Arc<SharedResources>,
     cache: Arc<ServerCache>,
+    cache_write_delay: Duration,
     declaration: Arc<Mutex<ClientDeclaration>>,
     handler: Option<Arc<dyn CallHandler>>,
     streams: Option<Arc<dyn StreamSource>>,
@@ -72,7 +73,6 @@ const MAX_REMAINING: usize = 100;
 struct SharedResources {
     resolver: Arc<dyn Resolver + Send + Sync>,
     resolvers: Arc<Semaphore>,
-    start_threads: Arc<StartThreads>,
     child: ChildOptions,
     http: HttpOptions,
     /// Created for the first remote server: it reads the certificates of the system.
@@ -92,16 +92,9 @@ impl ConnectionOptions {
         let (client, gateways) = (OnceLock::new(), ReachableGateways::default());
         let resolvers = Arc::new(Semaphore::new(MAX_RESOLVERS));
         Self {
-            reach: Arc::new(SharedResources {
-                resolver,
-                resolvers,
-                start_threads: Arc::default(),
-                child,
-                http,
-                client,
-                gateways,
-            }),
+            reach: Arc::new(SharedResources { resolver, resolvers, child, http, client, gateways }),
             cache: Arc::default(),
+            cache_write_delay: Duration::ZERO,
             declaration: Arc::new(Mutex::new(ClientDeclaration::new(Raw::empty_object(), false))),
             handler: None,
             streams: None,
@@ -128,6 +121,13 @@ impl ConnectionOptions {
     #[must_use]
     pub fn with_all_lists_cached(self) -> Self {
         Self { cache: Arc::new(self.cache.with_all_kinds()), ..self }
+    }
+
+    /// Delays what is written to the cache directory, so that servers that start at the same time have the processors: for
+    /// programs that run for long. Nothing is delayed when a connection is closed.
+    #[must_use]
+    pub fn with_cache_write_delay(self, delay: Duration) -> Self {
+        Self { cache_write_delay: delay, ..self }
     }
 
     /// Declares the client capabilities, as the protocol defines them:
@@ -234,10 +234,6 @@ impl ConnectionOptions {
         &self.reach.resolvers
     }
 
-    pub(super) fn start_threads(&self) -> &Arc<StartThreads> {
-        &self.reach.start_threads
-    }
-
     pub(crate) fn child(&self) -> &ChildOptions {
         &self.reach.child
     }
@@ -247,6 +243,10 @@ impl ConnectionOptions {
             || ClientProcess { chain: self.chain().clone(), gateways: self.reach.gateways.clone() };
         let client = || HttpClient::of_process(&self.reach.http, Some(process()));
         self.reach.client.get_or_init(client).clone()
+    }
+
+    pub(super) fn cache_write_delay(&self) -> Duration {
+        self.cache_write_delay
     }
 
     pub(super) fn cache(&self) -> &ServerCache {

@@ -1,6 +1,7 @@
 //! Requests to a server, from the caller's side: timeouts, handling of server requests, and
 //! retries.
 
+mod subscribe;
 mod input_requests;
 pub(super) mod round_trips;
 pub(super) mod list_requests;

@@ -1,9 +1,12 @@
 //! Threads that create processes: a program on a disk that does not respond holds up no other server, and those of the
 //! runtime may be busy.
+//!
+//! They never end. A process can ask the kernel for a signal when its parent dies (`PR_SET_PDEATHSIG`), as sandboxes do,
+//! and the kernel means the thread that created it.
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -17,18 +20,24 @@ const MAX_THREADS: usize = 64;
 /// How long a job is queued before another thread is started for it.
 pub(super) const QUEUE_PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a dropped job may go on before the program ends, and the interval of looking.
-const LAST_JOB_END: Duration = Duration::from_millis(500);
+/// How long a job may run before it counts as one that does not come back, and the interval of looking.
+const LONGEST_JOB: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Runs jobs on threads that end when there are none left.
-#[derive(Default)]
-pub(super) struct StartThreads(Mutex<StartQueue>);
+/// The threads of this process.
+pub(super) static START_THREADS: StartThreads = StartThreads::new();
 
-#[derive(Default)]
+/// Runs jobs on threads that are kept.
+pub(super) struct StartThreads {
+    queue: Mutex<StartQueue>,
+    job_queued: Condvar,
+}
+
 struct StartQueue {
     jobs: VecDeque<StartJob>,
     threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
 }
 
 struct StartJob {
@@ -39,7 +48,7 @@ struct StartJob {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JobPhase {
     Queued,
-    Running,
+    Running { since: Instant },
     Finished,
     Cancelled,
 }
@@ -50,44 +59,52 @@ enum JobPhase {
 pub(super) struct StartJobGuard(Arc<Mutex<JobPhase>>);
 
 impl StartThreads {
+    const fn new() -> Self {
+        let queue = StartQueue { jobs: VecDeque::new(), threads: 0, idle: 0 };
+        Self { queue: Mutex::new(queue), job_queued: Condvar::new() }
+    }
+
     /// Queues a job, and starts a thread for it if there are few.
     pub(super) fn run(
-        self: &Arc<Self>,
+        &'static self,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<StartJobGuard> {
         let phase = Arc::new(Mutex::new(JobPhase::Queued));
         let guard = StartJobGuard(Arc::clone(&phase));
-        let mut queue = lock(&self.0);
+        let mut queue = lock(&self.queue);
         queue.jobs.push_back(StartJob { work: Box::new(work), phase });
-        if queue.threads < USUAL_THREADS
+        if queue.jobs.len() > queue.idle
+            && queue.threads < USUAL_THREADS
             && let Err(error) = self.add_thread(&mut queue)
             && queue.threads == 0
         {
             queue.jobs.pop_back();
             return Err(error);
         }
+        drop(queue);
+        self.job_queued.notify_one();
         Ok(guard)
     }
 
     /// Starts another thread if jobs are queued: those that run may hang.
-    pub(super) fn add_thread_if_queued(self: &Arc<Self>) {
-        let mut queue = lock(&self.0);
-        if !queue.jobs.is_empty() && queue.threads < MAX_THREADS {
+    pub(super) fn add_thread_if_queued(&'static self) {
+        let mut queue = lock(&self.queue);
+        if queue.jobs.len() > queue.idle && queue.threads < MAX_THREADS {
             // If that fails, the job goes on waiting.
             let _ = self.add_thread(&mut queue);
         }
     }
 
-    fn add_thread(self: &Arc<Self>, queue: &mut StartQueue) -> io::Result<()> {
-        let threads = Arc::clone(self);
+    fn add_thread(&'static self, queue: &mut StartQueue) -> io::Result<()> {
         let thread = thread::Builder::new().name("trunkline-start".to_owned());
-        thread.spawn(move || threads.run_jobs())?;
+        thread.spawn(|| self.run_jobs())?;
         queue.threads += 1;
         Ok(())
     }
 
     fn run_jobs(&self) {
-        while let Some(job) = self.next_job() {
+        loop {
+            let job = self.next_job();
             if !begin(&job.phase) {
                 continue;
             }
@@ -97,14 +114,16 @@ impl StartThreads {
         }
     }
 
-    /// The next job. Without one, the thread that asks ends.
-    fn next_job(&self) -> Option<StartJob> {
-        let mut queue = lock(&self.0);
-        let job = queue.jobs.pop_front();
-        if job.is_none() {
-            queue.threads -= 1;
+    fn next_job(&self) -> StartJob {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return job;
+            }
+            queue.idle += 1;
+            queue = self.job_queued.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
         }
-        job
     }
 }
 
@@ -113,7 +132,7 @@ fn begin(phase: &Mutex<JobPhase>) -> bool {
     let mut phase = lock(phase);
     let is_wanted = *phase == JobPhase::Queued;
     if is_wanted {
-        *phase = JobPhase::Running;
+        *phase = JobPhase::Running { since: Instant::now() };
     }
     is_wanted
 }
@@ -132,8 +151,12 @@ impl Drop for StartJobGuard {
             *phase = JobPhase::Cancelled;
         }
         drop(phase);
-        let begun = Instant::now();
-        while *lock(&self.0) == JobPhase::Running && begun.elapsed() < LAST_JOB_END {
+        // Many that hang are not waited for one after the other.
+        let is_running = |phase| match phase {
+            JobPhase::Running { since } => since.elapsed() < LONGEST_JOB,
+            JobPhase::Queued | JobPhase::Finished | JobPhase::Cancelled => false,
+        };
+        while is_running(*lock(&self.0)) {
             thread::sleep(LOOK);
         }
     }
@@ -150,8 +173,12 @@ mod tests {
 
     use super::*;
 
+    fn new_threads() -> &'static StartThreads {
+        Box::leak(Box::new(StartThreads::new()))
+    }
+
     /// Jobs that run until something is sent to each of them, and what sends it. They have begun.
-    fn running_jobs(threads: &Arc<StartThreads>) -> (Vec<StartJobGuard>, Vec<Sender<()>>) {
+    fn running_jobs(threads: &'static StartThreads) -> (Vec<StartJobGuard>, Vec<Sender<()>>) {
         let start = |_| {
             let ((end, ended), (begin, begun)) = (mpsc::channel(), mpsc::channel());
             let work = move || {
@@ -166,30 +193,33 @@ mod tests {
     }
 
     #[test]
-    fn jobs_run_on_few_threads_which_end() {
-        let threads = Arc::new(StartThreads::default());
-        let (running, ends) = running_jobs(&threads);
+    fn jobs_run_on_few_threads_which_are_kept() {
+        let threads = new_threads();
+        let (running, ends) = running_jobs(threads);
         let (sender, done) = mpsc::channel();
-        let queued: Vec<_> = (0..20)
-            .map(|_| {
-                let sender = sender.clone();
-                threads.run(move || sender.send(thread::current().id()).unwrap()).unwrap()
-            })
-            .collect();
-        drop((sender, ends));
-        let ids: HashSet<_> = done.into_iter().collect();
+        let queue = || {
+            let sender = sender.clone();
+            threads.run(move || sender.send(thread::current().id()).unwrap()).unwrap()
+        };
+        let queued: Vec<_> = (0..20).map(|_| queue()).collect();
+        drop(ends);
+        let ids: HashSet<_> = done.iter().take(queued.len()).collect();
         assert!(ids.len() <= USUAL_THREADS, "{ids:?}");
         drop((running, queued));
-        while threads.0.lock().unwrap().threads > 0 {
+        while lock(&threads.queue).idle < USUAL_THREADS {
             thread::sleep(LOOK);
         }
+        let later = queue();
+        done.recv().unwrap();
+        later.forget();
+        assert_eq!(lock(&threads.queue).threads, USUAL_THREADS);
     }
 
     /// Jobs that hang or panic hold up no other.
     #[test]
     fn jobs_run_beside_those_that_hang_and_after_one_that_panics() {
-        let threads = Arc::new(StartThreads::default());
-        let (hanging, ends) = running_jobs(&threads);
+        let threads = new_threads();
+        let (hanging, ends) = running_jobs(threads);
         let panicking = threads.run(|| panic!("as a test does")).unwrap();
         let (sender, done) = mpsc::channel();
         let job = threads.run(move || sender.send(()).unwrap()).unwrap();
@@ -200,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_queued_job_is_cancelled_and_a_running_one_is_waited_for() {
-        let threads = Arc::new(StartThreads::default());
-        let (running, ends) = running_jobs(&threads);
+        let threads = new_threads();
+        let (running, ends) = running_jobs(threads);
         let (sender, ran) = mpsc::channel();
         drop(threads.run(move || sender.send(()).unwrap()).unwrap());
         let phases: Vec<_> = running.iter().map(|job| Arc::clone(&job.0)).collect();
@@ -212,8 +242,17 @@ mod tests {
             }
         });
         drop(running);
-        assert!(phases.iter().all(|it| *it.lock().unwrap() == JobPhase::Finished));
+        assert!(phases.iter().all(|it| *lock(it) == JobPhase::Finished));
         ends.join().unwrap();
         assert!(ran.recv().is_err(), "it was cancelled");
+    }
+
+    /// One that does not come back is not waited for.
+    #[test]
+    fn a_job_that_hangs_is_left() {
+        let threads = new_threads();
+        let (hanging, ends) = running_jobs(threads);
+        drop(hanging);
+        drop(ends);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -52,6 +53,7 @@ pub struct HostBuilder {
     http: HttpSource,
     cache_dir: Option<PathBuf>,
     caches_all_lists: bool,
+    cache_write_delay: Duration,
     capabilities: Option<Raw>,
     handler: Option<Arc<dyn CallHandler>>,
     reserved: BTreeSet<Box<str>>,
@@ -103,6 +105,7 @@ impl Host {
             http: HttpSource::Options(HttpOptions::default()),
             cache_dir: None,
             caches_all_lists: false,
+            cache_write_delay: Duration::ZERO,
             capabilities: None,
             handler: None,
             reserved: BTreeSet::new(),
@@ -263,6 +266,12 @@ impl HostBuilder {
     /// Also caches prompts, resources and resource templates, for a program that shows old lists with their age.
     pub fn cache_all_lists(self) -> Self {
         Self { caches_all_lists: true, ..self }
+    }
+
+    /// Delays what is written to the cache directory, so that servers that start at the same time have the processors: for
+    /// programs that run for long.
+    pub fn cache_write_delay(self, delay: Duration) -> Self {
+        Self { cache_write_delay: delay, ..self }
     }
 
     /// Declares client capabilities to servers, such as elicitation.
@@ -431,7 +440,9 @@ impl HostBuilder {
         let child = self.child.into_inner().unwrap_or_else(without_environment);
         let mut connections = ConnectionOptions::new(self.resolver, child, self.http.read());
         if let Some(directory) = self.cache_dir {
-            connections = connections.with_cache_dir(directory);
+            connections = connections
+                .with_cache_dir(directory)
+                .with_cache_write_delay(self.cache_write_delay);
         }
         if self.caches_all_lists {
             connections = connections.with_all_lists_cached();

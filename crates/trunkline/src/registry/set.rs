@@ -81,6 +81,14 @@ impl ServerSet {
         results.into_iter().filter_map(Result::err).collect()
     }
 
+    /// Waits until the known lists of all servers have been written to the cache directory, or cannot be: then their status
+    /// has the reason.
+    pub async fn cache_written(&self) {
+        for connection in self.connections() {
+            connection.cache_written().await;
+        }
+    }
+
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }

@@ -287,9 +287,10 @@ impl RareStep {
     ) -> Self {
         let (mut errors, mut end) = (pin!(errors), pin!(end));
         poll_fn(|context| {
-            filter.poll(context, |context| match errors.as_mut().poll(context) {
-                Poll::Ready(read) => Poll::Ready(Self::ErrorsRead(read)),
-                Poll::Pending => end.as_mut().poll(context).map(Self::Ended),
+            // The end first: a process that it leaves behind may write without end.
+            filter.poll(context, |context| match end.as_mut().poll(context) {
+                Poll::Ready(status) => Poll::Ready(Self::Ended(status)),
+                Poll::Pending => errors.as_mut().poll(context).map(Self::ErrorsRead),
             })
         })
         .await

@@ -51,9 +51,6 @@ enum LogReason {
     Client,
 }
 
-/// Why a list is not written to the disk cache, after the kind of its items.
-const HOLDS_SECRET: &str = "repeats a secret of the configuration";
-
 impl ServerActor {
     /// Serves until the server ends, the idle timeout expires, or a command stops the actor.
     pub(super) async fn serve(
@@ -331,29 +328,20 @@ impl ServerActor {
             session.set_param_headers(list.mirrored.clone());
         }
         let record = self.options.cache().store(&self.fingerprint, spoken, &list);
-        self.published.set_list(list, ttl);
+        // Before the list is published: who sees it can wait for the write.
         if let Some(record) = record {
             self.write_record(record);
         }
+        self.published.set_list(list, ttl);
     }
 
     /// Writes a list to the disk cache. A list that repeats a secret is removed there.
     fn write_record(&mut self, record: CacheRecord) {
-        let (kind, mask) = (record.kind(), self.published.mask());
-        let secret = record.holds_secret(&mask);
-        let secret = secret.then(|| format!("a {} {HOLDS_SECRET}", kind.as_str()).into());
-        let record = match secret {
-            Some(_) => record.without_list(),
-            None => Some(record),
-        };
-        let Some(record) = record else {
-            self.options.cache().remove_file(&self.fingerprint);
-            return self.published.record_cache_error(secret);
-        };
-        let (published, written) =
-            (Arc::clone(&self.published), self.options.cache().write(record, mask));
+        let kind = record.kind();
+        let (published, masking) = (Arc::clone(&self.published), Arc::clone(&self.published));
+        let written = self.options.cache().write(record, move || masking.mask());
         self.writing.spawn(async move {
-            let reason = written.await.or(secret);
+            let reason = written.await;
             // A list of another kind says nothing about the tools.
             if kind == ItemKind::Tool || reason.is_some() {
                 published.record_cache_error(reason);

@@ -6,22 +6,47 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Time before a write. When many servers start at once, the processors are left to those that still do; a file costs as
-/// much as a tenth of the start of its server.
-const WRITE_DELAY: Duration = Duration::from_secs(1);
-
 /// Writes in progress, one after the other: each adds a list to the file that the one before it wrote.
-#[derive(Default)]
 pub(in crate::connection) struct CacheWrites {
     tasks: JoinSet<()>,
     /// Closed when the last write has ended.
     last: Option<oneshot::Receiver<()>>,
+    /// Time before a write.
+    delay: Duration,
     /// Turns true when nothing is delayed any more.
     is_finishing: watch::Sender<bool>,
+    /// The number of writes that have not ended.
+    pending: watch::Sender<usize>,
+}
+
+/// A write that has not ended. It ends with its task, for whatever reason.
+struct PendingWrite(watch::Sender<usize>);
+
+impl PendingWrite {
+    fn new(pending: &watch::Sender<usize>) -> Self {
+        pending.send_modify(|count| *count += 1);
+        Self(pending.clone())
+    }
+}
+
+impl Drop for PendingWrite {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 impl CacheWrites {
-    /// Begins a write after a moment, when those before it have ended.
+    pub(in crate::connection) fn new(delay: Duration) -> Self {
+        let (is_finishing, pending) = (watch::Sender::default(), watch::Sender::default());
+        Self { tasks: JoinSet::new(), last: None, delay, is_finishing, pending }
+    }
+
+    /// The number of writes that have not ended, from now on.
+    pub(in crate::connection) fn pending(&self) -> watch::Receiver<usize> {
+        self.pending.subscribe()
+    }
+
+    /// Begins a write after the delay, when those before it have ended.
     pub(in crate::connection) fn spawn(
         &mut self,
         write: impl Future<Output = ()> + Send + 'static,
@@ -29,14 +54,17 @@ impl CacheWrites {
         while self.tasks.try_join_next().is_some() {}
         let (done, ended) = oneshot::channel::<()>();
         let before = self.last.replace(ended);
-        let mut is_finishing = self.is_finishing.subscribe();
+        let (delay, mut is_finishing) = (self.delay, self.is_finishing.subscribe());
+        let pending = PendingWrite::new(&self.pending);
         self.tasks.spawn(async move {
-            let _ = timeout(WRITE_DELAY, is_finishing.wait_for(|it| *it)).await;
+            if !delay.is_zero() {
+                let _ = timeout(delay, is_finishing.wait_for(|it| *it)).await;
+            }
             if let Some(before) = before {
                 let _ = before.await;
             }
             write.await;
-            drop(done);
+            drop((done, pending));
         });
     }
 

@@ -1,7 +1,6 @@
 //! Starts the process of a stdio server on another thread.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -11,7 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::ServerConnector;
 use crate::config::ResolvedStdio;
 use crate::connection::session::shutting_down;
-use crate::connection::start_threads::{QUEUE_PATIENCE, StartThreads};
+use crate::connection::start_threads::{QUEUE_PATIENCE, START_THREADS};
 use crate::error::{Error, ErrorKind};
 use crate::transport::ChildOptions;
 use crate::transport::stdio::StdioTransport;
@@ -26,8 +25,7 @@ impl ServerConnector<'_> {
         program: &ResolvedStdio,
         deadline: Instant,
     ) -> Result<StdioTransport, Error> {
-        let threads = Arc::clone(self.options.start_threads());
-        let start = start_on_thread(program.clone(), self.options.child().clone(), threads);
+        let start = start_on_thread(program.clone(), self.options.child().clone());
         let mut start = Box::pin(start);
         let started = tokio::select! {
             started = timeout_at(deadline, &mut start) => started.map_err(|_| self.timeout_error()),
@@ -47,7 +45,6 @@ impl ServerConnector<'_> {
 async fn start_on_thread(
     program: ResolvedStdio,
     options: ChildOptions,
-    threads: Arc<StartThreads>,
 ) -> Result<StdioTransport, Error> {
     let (done, started) = oneshot::channel();
     let runtime = Handle::current();
@@ -57,16 +54,19 @@ async fn start_on_thread(
         // A process that is not needed any more is ended.
         drop(done.send(StdioTransport::start(&program, &options)));
     };
-    let job = threads.run(work).map_err(|error| {
+    let job = START_THREADS.run(work).map_err(|error| {
         Error::new(ErrorKind::StartFailed, format!("no thread can be started for it: {error}"))
     })?;
     let mut started = pin!(started);
     let started = loop {
         match timeout(QUEUE_PATIENCE, &mut started).await {
             Ok(started) => break started,
-            Err(_) => threads.add_thread_if_queued(),
+            Err(_) => START_THREADS.add_thread_if_queued(),
         }
     };
     job.forget();
-    started.unwrap_or_else(|_| Err(shutting_down()))
+    // Nothing is sent if its work panicked.
+    started.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::StartFailed, "starting it failed unexpectedly"))
+    })
 }

@@ -99,8 +99,8 @@ impl Drop for WatchdogRecord {
 /// then the server has joined.
 pub(in crate::transport) struct ReservedGroup(ProcessGroup);
 
-/// Reserves a group for a server that is about to be started. `None` without process groups or
-/// without a shell; then the server leads its own group.
+/// Reserves a group for a server that is about to be started. `None` without process groups or if the
+/// system permits no process for it; then the server leads its own group.
 pub(in crate::transport) fn reserve() -> Option<ReservedGroup> {
     let start = || create_ended_leader().or_else(|_| start_first());
     let leader = own_children::spawn(start, |id| Some(id.cast_unsigned())).ok()?;

@@ -14,7 +14,7 @@ use super::cgroup::Cgroup;
 use super::cgroup_move::CgroupMove;
 use super::snapshot::{ServerTraits, Snapshot};
 use super::spawn_id::{SpawnId, VARIABLE};
-use crate::transport::stdio::own_children::{SpawnPause, is_own};
+use crate::transport::stdio::own_children::SpawnPause;
 use crate::transport::stdio::process_group::ProcessGroup;
 use crate::transport::stdio::procfs::{self, Process, ProcessIdentity};
 use crate::transport::stdio::watchdog::WatchdogRecord;
@@ -120,11 +120,12 @@ impl TrackerGuard {
 
     /// All running processes of the server.
     pub(super) fn search(&self, moment: Instant) -> Vec<Process> {
-        let pause = with(|tracker| tracker.is_subreaper).then(SpawnPause::begin);
+        let pause = with(|tracker| tracker.is_subreaper).then(SpawnPause::begin).flatten();
         let snapshot = Snapshot::since(moment);
         with(|tracker| {
-            tracker.reap(snapshot.processes());
-            drop(pause);
+            if let Some(pause) = pause {
+                tracker.reap(snapshot.processes(), &pause);
+            }
             let Some(server) = tracker.servers.get_mut(&self.key) else { return Vec::new() };
             let found = snapshot.of_server(&server.traits(&server.in_cgroup()));
             server.known.extend(found.iter().map(|process| process.identity));
@@ -170,16 +171,16 @@ fn set_cgroup(key: u64, cgroup: Option<Arc<Cgroup>>) {
     });
 }
 
-/// Orphans of servers that have ended, with their descendants; none while a server runs, because
-/// they may belong to it.
+/// Orphans of servers that have ended, with their descendants; none while a server runs or starts,
+/// because they may belong to it.
 pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
-    let pause = SpawnPause::begin();
+    let Some(pause) = SpawnPause::begin() else { return Vec::new() };
     if with(|tracker| !tracker.is_subreaper || !tracker.servers.is_empty()) {
         return Vec::new();
     }
     let snapshot = Snapshot::since(moment);
-    with(|tracker| tracker.reap(snapshot.processes()));
-    let found = snapshot.with_descendants(is_orphan);
+    with(|tracker| tracker.reap(snapshot.processes(), &pause));
+    let found = snapshot.with_descendants(|process| is_orphan(process, &pause));
     drop(pause);
     if found.is_empty() {
         with(|tracker| {
@@ -191,9 +192,9 @@ pub(super) fn search_orphans(moment: Instant) -> Vec<Process> {
 }
 
 /// Whether a process is a child of this process that it did not start.
-fn is_orphan(process: &Process) -> bool {
+fn is_orphan(process: &Process, pause: &SpawnPause) -> bool {
     u32::try_from(process.parent).is_ok_and(|parent| parent == std::process::id())
-        && !is_own(process.identity)
+        && !pause.is_own(process.identity)
 }
 
 impl TrackedServer {
@@ -236,8 +237,8 @@ impl Tracker {
         }
     }
 
-    /// Updates the state with a survey.
-    fn update(&mut self, survey: ProcessSurvey) {
+    /// Updates the state with a survey. Without a pause, orphans are left for the next one.
+    fn update(&mut self, survey: ProcessSurvey, pause: Option<&SpawnPause>) {
         let ProcessSurvey { ids, related } = survey;
         self.unrelated.retain(|id| ids.contains(id));
         // Processes that were started after the survey are not in it.
@@ -252,12 +253,14 @@ impl Tracker {
         }
         self.orphans.retain(is_alive);
         let new: Vec<_> = related.into_values().collect();
-        self.reap(&new);
-        self.assign(new);
+        if let Some(pause) = pause {
+            self.reap(&new, pause);
+        }
+        self.assign(new, pause);
     }
 
     /// Determines the server that each process descends from.
-    fn assign(&mut self, mut new: Vec<Process>) {
+    fn assign(&mut self, mut new: Vec<Process>, pause: Option<&SpawnPause>) {
         let mut owners = self.owners();
         new.retain(|it| !it.is_zombie && !owners.contains_key(&it.identity.id));
         // Parents come first, so that one pass is enough for a server with thousands of processes.
@@ -267,7 +270,8 @@ impl Tracker {
             let before = new.len();
             new.retain(|process| {
                 let owner = owners.get(&process.parent).copied();
-                let Some(owner) = owner.or_else(|| self.owner_of_orphan(process)) else {
+                let of_orphan = || pause.and_then(|pause| self.owner_of_orphan(process, pause));
+                let Some(owner) = owner.or_else(of_orphan) else {
                     return true;
                 };
                 owners.insert(process.identity.id, owner);
@@ -280,7 +284,10 @@ impl Tracker {
                 break;
             }
         }
-        self.unrelated.extend(new.iter().map(|process| process.identity.id));
+        // Without a pause, they may be orphans.
+        if pause.is_some() {
+            self.unrelated.extend(new.iter().map(|process| process.identity.id));
+        }
         for owner in changed {
             self.update_watchdog(owner);
         }
@@ -296,8 +303,8 @@ impl Tracker {
     }
 
     /// The owner of an orphan that became a child of this process; `None` if it is no orphan.
-    fn owner_of_orphan(&self, process: &Process) -> Option<ProcessOwner> {
-        if !self.is_subreaper || !is_orphan(process) {
+    fn owner_of_orphan(&self, process: &Process, pause: &SpawnPause) -> Option<ProcessOwner> {
+        if !self.is_subreaper || !is_orphan(process, pause) {
             return None;
         }
         let mark = process.variable(VARIABLE);
@@ -330,11 +337,11 @@ impl Tracker {
     }
 
     /// Reaps orphans that have ended. No other code waits for them.
-    fn reap(&self, processes: &[Process]) {
+    fn reap(&self, processes: &[Process], pause: &SpawnPause) {
         if !self.is_subreaper {
             return;
         }
-        for orphan in processes.iter().filter(|it| it.is_zombie && is_orphan(it)) {
+        for orphan in processes.iter().filter(|it| it.is_zombie && is_orphan(it, pause)) {
             // Since it was read it may have been reaped, and its ID reused for an own child.
             if Process::read(orphan.identity.id).is_none_or(|now| now.identity != orphan.identity) {
                 continue;
@@ -387,7 +394,7 @@ fn survey_while_servers_run() {
         // Reading thousands of processes takes long: only the update after it blocks starts of
         // servers.
         let survey = ProcessSurvey::begin(&unrelated);
-        let _pause = SpawnPause::begin();
-        with(|tracker| tracker.update(survey));
+        let pause = SpawnPause::begin();
+        with(|tracker| tracker.update(survey, pause.as_ref()));
     }
 }
