@@ -296,11 +296,11 @@ fn own_program() -> Result<PathBuf, String> {
     })
 }
 
-/// Writes a configuration for ours.
+/// Writes a configuration for ours. Its servers are started at once, as those of the others are.
 fn own_config(servers: &[Upstream], home: &PeerHome) -> Result<PathBuf, String> {
-    let access = json!({ "access": "read-write" });
+    let settings = json!({ "access": "read-write", "connect": "eager" });
     let agents = json!({ "bench": { "tools": ["*"] } });
-    let config = json!({ "mcpServers": entries(servers, &access), "agents": agents });
+    let config = json!({ "mcpServers": entries(servers, &settings), "agents": agents });
     home.write("mcp.json", &config.to_string())
 }
 
