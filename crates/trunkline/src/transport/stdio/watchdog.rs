@@ -13,10 +13,16 @@ use std::process::{Child, ChildStdin};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+#[cfg(unix)]
+use rustix::process::{Pid, setpriority_process};
 use trunkline_process_group::create_ended_leader;
 
 use super::own_children;
 use super::process_group::ProcessGroup;
+
+/// The nice value of the watchdog.
+#[cfg(unix)]
+const NICE: i32 = 10;
 
 /// The script of the watchdog.
 #[cfg(unix)]
@@ -155,7 +161,10 @@ fn shell(script: &str) -> Command {
 fn start_watchdog() -> io::Result<Child> {
     let mut command = shell(SCRIPT);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    own_children::spawn(|| command.spawn(), |child| Some(child.id()))
+    let watchdog = own_children::spawn(|| command.spawn(), |child| Some(child.id()))?;
+    // Reading records can wait while servers start: it reads what is left when this process has ended.
+    let _ = setpriority_process(Some(Pid::from_child(&watchdog)), NICE);
+    Ok(watchdog)
 }
 
 /// Starts the first process of a group as a program, on systems without a cheaper way: a shell that does nothing. It is
