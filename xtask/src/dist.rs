@@ -39,10 +39,10 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
     let build = ProfiledBuild { workspace, folder, compiler: Compiler::find()? };
     let tool = build.compiler.profile_tool(&build.folder)?;
     say("dist: building the program with counters");
-    let counting = build.compile("counting", "profile-generate", &build.counts())?;
+    let counting = build.compile("counting", &build.counting_options())?;
     let profile = build.profile(&counting, &tool)?;
     say("dist: building the program with the profile");
-    let optimised = build.compile("optimised", "profile-use", &profile)?;
+    let optimised = build.compile("optimised", &build.optimised_options(&profile))?;
     let program = build.folder.join(PROGRAM);
     // Written beside it and renamed, because the program may be running.
     let copy = build.folder.join("trunkline.new");
@@ -58,13 +58,25 @@ impl ProfiledBuild<'_> {
         self.folder.join("counts")
     }
 
-    /// Compiles the program in a folder of its own, with one more option of the compiler.
-    fn compile(&self, name: &str, option: &str, value: &Path) -> Result<PathBuf> {
+    /// Options that count how often code runs, and note when each function runs first.
+    fn counting_options(&self) -> Vec<String> {
+        let counts = format!("-Cprofile-generate={}", self.counts().display());
+        vec![counts, "-Cllvm-args=-pgo-temporal-instrumentation".to_owned()]
+    }
+
+    /// Options that use a profile.
+    fn optimised_options(&self, profile: &Path) -> Vec<String> {
+        let mut options = vec![format!("-Cprofile-use={}", profile.display())];
+        if self.compiler.target == WITH_LLD {
+            options.extend(layout_options(profile));
+        }
+        options
+    }
+
+    /// Compiles the program in a folder of its own, with more options of the compiler.
+    fn compile(&self, name: &str, options: &[String]) -> Result<PathBuf> {
         let folder = self.folder.join(name);
-        let flags = encoded_flags(
-            &env::var("RUSTFLAGS").unwrap_or_default(),
-            &format!("-C{option}={}", value.display()),
-        );
+        let flags = encoded_flags(&env::var("RUSTFLAGS").unwrap_or_default(), options);
         // With a target, the options are not those of build scripts and macros.
         run(cargo(self.workspace)
             .args(["build", "--release", "--locked", "-p", "trunkline-cli", "--target"])
@@ -85,7 +97,7 @@ impl ProfiledBuild<'_> {
         }
         say("dist: running it: calls, lists, starts and commands");
         remove_folder(&self.counts())?;
-        training::run_all(self.workspace, counting, &self.folder.join("home"))?;
+        training::run_all(self.workspace, counting, &self.folder.join("home"), &self.counts())?;
         self.remove_profiles()?;
         tool.merge(&self.counts(), &profile)?;
         Ok(profile)
@@ -104,12 +116,26 @@ impl ProfiledBuild<'_> {
     }
 }
 
+/// The target for which the compiler links with LLD by default.
+const WITH_LLD: &str = "x86_64-unknown-linux-gnu";
+
+/// Options for the layout of the program, so that less of it has to be in memory: functions that run one after the other
+/// are beside each other, and relocations are packed.
+fn layout_options(profile: &Path) -> [String; 3] {
+    [
+        format!("-Clink-arg=-Wl,--irpgo-profile={}", profile.display()),
+        "-Clink-arg=-Wl,--bp-startup-sort=function".to_owned(),
+        "-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned(),
+    ]
+}
+
 /// Separates options in `CARGO_ENCODED_RUSTFLAGS`, so that paths may contain spaces.
 const SEPARATOR: &str = "\u{1f}";
 
-/// The value of `CARGO_ENCODED_RUSTFLAGS` for the options of a user and one more.
-fn encoded_flags(given: &str, more: &str) -> String {
-    let flags: Vec<_> = given.split_whitespace().chain([more]).collect();
+/// The value of `CARGO_ENCODED_RUSTFLAGS` for the options of a user and more.
+fn encoded_flags(given: &str, more: &[String]) -> String {
+    let more = more.iter().map(String::as_str);
+    let flags: Vec<_> = given.split_whitespace().chain(more).collect();
     flags.join(SEPARATOR)
 }
 
@@ -135,10 +161,8 @@ mod tests {
     #[test]
     fn options_of_a_user_stay_and_a_path_may_have_spaces() {
         let more = "-Cprofile-use=/my target/p";
-        assert_eq!(encoded_flags("", more), more);
-        assert_eq!(
-            encoded_flags(" -Cdebuginfo=1  -g ", more),
-            format!("-Cdebuginfo=1\u{1f}-g\u{1f}{more}")
-        );
+        let encoded = |given| encoded_flags(given, &[more.to_owned()]);
+        assert_eq!(encoded(""), more);
+        assert_eq!(encoded(" -Cdebuginfo=1  -g "), format!("-Cdebuginfo=1\u{1f}-g\u{1f}{more}"));
     }
 }

@@ -22,19 +22,35 @@ const COMMANDS: &[&[&str]] = &[
     &["call", "words_count_words", "text=one line to every MCP server"],
 ];
 
-/// Lets a program work. It has a home directory of its own.
-pub(super) fn run_all(workspace: &Workspace, program: &Path, home: &Path) -> Result<()> {
+/// Names the file that a program with counters writes to.
+const COUNTS: &str = "LLVM_PROFILE_FILE";
+
+/// Lets a program work. It has a home directory of its own, and each process writes a file of its own to `counts`: two
+/// orders of functions cannot be in one.
+pub(super) fn run_all(
+    workspace: &Workspace,
+    program: &Path,
+    home: &Path,
+    counts: &Path,
+) -> Result<()> {
+    let file = counts.join("%p.profraw");
     run(cargo(workspace)
         .args(["run", "--release", "--locked", "-p", "trunkline-testkit"])
         .args(["--bin", "trunkline-bench", "--", "--train"])
-        .env("TRUNKLINE_PROGRAM", program))?;
+        .env("TRUNKLINE_PROGRAM", program)
+        .env(COUNTS, &file))?;
     remove_folder(home)?;
     fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
-    run(command(program, home).arg("demo"))?;
+    let command = || {
+        let mut command = command(program, home);
+        command.env(COUNTS, &file);
+        command
+    };
+    run(command().arg("demo"))?;
     let config = home.join("trunkline.json");
     fs::write(&config, config_of(program)).context("cannot write a configuration")?;
     for words in COMMANDS {
-        run(command(program, home).args(*words).arg("--config").arg(&config))?;
+        run(command().args(*words).arg("--config").arg(&config))?;
     }
     Ok(())
 }
