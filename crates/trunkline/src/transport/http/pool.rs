@@ -58,6 +58,8 @@ struct ServerConnections {
     idle: Vec<IdleConnection>,
     /// Notified of each that is added, and shared with the requests that wait for one.
     added: Arc<Notify>,
+    /// Whether one is being opened that no request waits for.
+    opens_spare: bool,
 }
 
 struct IdleConnection {
@@ -126,7 +128,7 @@ impl HttpConnectionPool {
             let (mut connection, is_reused) = match idle {
                 Some(connection) => (connection, true),
                 // Boxed, because most requests need no new connection.
-                None => Box::pin(self.open_or_wait(address, usable)).await?,
+                None => Box::pin(self.open_or_wait(address)).await?,
             };
             if is_reused && !connection.becomes_ready().await {
                 usable = Usable::Now;
@@ -151,31 +153,39 @@ impl HttpConnectionPool {
     }
 
     /// Opens a connection, and takes one that becomes idle before that: a server may serve few at the same time. Returns
-    /// whether it was used before. One that is still being opened then is kept for other requests.
-    async fn open_or_wait(
-        &self,
-        address: &ServerUrl,
-        usable: Usable,
-    ) -> Result<(HttpConnection, bool), SendError> {
-        let added = lock(&self.idle).added(address.server());
+    /// whether it was used before.
+    async fn open_or_wait(&self, address: &ServerUrl) -> Result<(HttpConnection, bool), SendError> {
+        let server = address.server();
+        let added = lock(&self.idle).added(server);
         let mut opening = Box::pin(open(self.connector.clone(), address.clone()));
         loop {
             tokio::select! {
                 biased;
                 opened = &mut opening => return Ok((opened?, false)),
                 () = added.notified() => {
-                    let Some(idle) = lock(&self.idle).take(address.server(), usable) else {
-                        continue;
-                    };
-                    let (server, of_pool) = (Arc::clone(address.server()), Arc::downgrade(&self.idle));
-                    tokio::spawn(async move {
-                        if let (Ok(opened), Some(of_pool)) = (opening.await, of_pool.upgrade()) {
-                            keep(&of_pool, &server, opened, true);
-                        }
-                    });
-                    return Ok((idle, true));
+                    let idle = lock(&self.idle).take(server, Usable::InAMoment);
+                    if let Some(idle) = idle {
+                        self.keep_spare(server, opening);
+                        return Ok((idle, true));
+                    }
                 }
             }
+        }
+    }
+
+    /// Keeps a connection that is being opened for other requests, at most one to each server. Without it, a server with
+    /// calls that are shorter than the time to connect would never get a second connection.
+    fn keep_spare(
+        &self,
+        server: &Arc<str>,
+        opening: impl Future<Output = Result<HttpConnection, SendError>> + Send + 'static,
+    ) {
+        if let Some(spare) = SpareConnection::begin(&self.idle, server) {
+            tokio::spawn(async move {
+                if let Ok(opened) = opening.await {
+                    spare.opened(opened);
+                }
+            });
         }
     }
 
@@ -198,6 +208,45 @@ async fn open(connector: Connector, address: ServerUrl) -> Result<HttpConnection
     Ok(HttpConnection { sender, is_forwarded })
 }
 
+/// A connection that is being opened for later, until this is dropped.
+struct SpareConnection {
+    server: Arc<str>,
+    idle: Weak<Mutex<IdleConnections>>,
+}
+
+impl SpareConnection {
+    /// `None` if another one is being opened.
+    fn begin(idle: &Arc<Mutex<IdleConnections>>, server: &Arc<str>) -> Option<Self> {
+        let mut connections = lock(idle);
+        let of_server = connections.of_servers.entry(Arc::clone(server)).or_default();
+        let is_first = !std::mem::replace(&mut of_server.opens_spare, true);
+        is_first.then(|| Self { server: Arc::clone(server), idle: Arc::downgrade(idle) })
+    }
+
+    fn opened(self, connection: HttpConnection) {
+        if let Some(idle) = self.idle.upgrade() {
+            keep(&idle, &self.server, IdlePlace::First, (connection, true));
+        }
+    }
+}
+
+impl Drop for SpareConnection {
+    fn drop(&mut self) {
+        let Some(idle) = self.idle.upgrade() else { return };
+        if let Some(of_server) = lock(&idle).of_servers.get_mut(&self.server) {
+            of_server.opens_spare = false;
+        }
+    }
+}
+
+/// Where a connection is added to those that are idle. The last one is taken first.
+#[derive(Clone, Copy)]
+enum IdlePlace {
+    /// It was never used: a server that serves few connections may not have accepted it.
+    First,
+    Last,
+}
+
 /// The idle connections that a request takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Usable {
@@ -209,14 +258,19 @@ enum Usable {
 impl IdleConnections {
     /// An idle connection to a server.
     fn take(&mut self, server: &str, usable: Usable) -> Option<HttpConnection> {
-        let connections = &mut self.of_servers.get_mut(server)?.idle;
+        let ServerConnections { idle: connections, added, .. } = self.of_servers.get_mut(server)?;
         // Others are being closed, or read the rest of a response that was dropped.
         let is_ready = |it: &IdleConnection| it.connection.sender.is_ready() && !it.is_expired();
         let is_read =
             |it: &IdleConnection| usable == Usable::InAMoment && it.is_read && !it.is_unusable();
         let found = connections.iter().rposition(is_ready);
         let found = found.or_else(|| connections.iter().rposition(is_read))?;
-        Some(connections.remove(found).connection)
+        let found = connections.remove(found).connection;
+        // Of two that were added at once, another request may have been notified only of this one.
+        if !connections.is_empty() {
+            added.notify_one();
+        }
+        Some(found)
     }
 
     /// Notified of each connection to a server that is added.
@@ -227,7 +281,7 @@ impl IdleConnections {
     fn remove_unused(&mut self) {
         self.of_servers.retain(|_, connections| {
             connections.idle.retain(|it| !it.is_unusable());
-            let is_awaited = Arc::strong_count(&connections.added) > 1;
+            let is_awaited = Arc::strong_count(&connections.added) > 1 || connections.opens_spare;
             is_awaited || !connections.idle.is_empty()
         });
     }
@@ -262,7 +316,7 @@ impl LeasedConnection {
 impl Drop for LeasedConnection {
     fn drop(&mut self) {
         if let (Some(connection), Some(idle)) = (self.connection.take(), self.idle.upgrade()) {
-            keep(&idle, &self.server, connection, self.is_read);
+            keep(&idle, &self.server, IdlePlace::Last, (connection, self.is_read));
         }
     }
 }
@@ -271,8 +325,8 @@ impl Drop for LeasedConnection {
 fn keep(
     idle: &Arc<Mutex<IdleConnections>>,
     server: &Arc<str>,
-    connection: HttpConnection,
-    is_read: bool,
+    place: IdlePlace,
+    (connection, is_read): (HttpConnection, bool),
 ) {
     // Without a runtime, nothing would close it later.
     let Ok(runtime) = Handle::try_current() else { return };
@@ -282,8 +336,8 @@ fn keep(
     let added = IdleConnection { connection, since: Instant::now(), is_read };
     let mut connections = lock(idle);
     match connections.of_servers.get_mut(server) {
-        Some(known) => known.add(added),
-        None => connections.of_servers.entry(Arc::clone(server)).or_default().add(added),
+        Some(known) => known.add(added, place),
+        None => connections.of_servers.entry(Arc::clone(server)).or_default().add(added, place),
     }
     if connections.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
         connections.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(idle))));
@@ -291,8 +345,12 @@ fn keep(
 }
 
 impl ServerConnections {
-    fn add(&mut self, connection: IdleConnection) {
-        self.idle.push(connection);
+    fn add(&mut self, connection: IdleConnection, place: IdlePlace) {
+        let at = match place {
+            IdlePlace::First => 0,
+            IdlePlace::Last => self.idle.len(),
+        };
+        self.idle.insert(at, connection);
         self.added.notify_one();
     }
 }
