@@ -36,8 +36,6 @@ pub(crate) struct ProcessEnv {
     /// Looks up secrets in the store, which depends on settings.
     secrets: Arc<OnceLock<SecretLookup>>,
     stores: Arc<OpenStores>,
-    /// Found once: it takes milliseconds to look for other Trunklines among the ancestors of this process.
-    child_options: Arc<OnceLock<ChildOptions>>,
     /// The path of this program when it started: an update may replace the file.
     program: Option<PathBuf>,
 }
@@ -61,7 +59,6 @@ impl ProcessEnv {
             system: SystemEnv::new(),
             secrets: Arc::default(),
             stores: Arc::default(),
-            child_options: Arc::default(),
             program: env::current_exe().ok(),
         }
     }
@@ -73,8 +70,8 @@ impl ProcessEnv {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Self {
         let system = SystemEnv::of_client(directory, variables);
-        let (secrets, stores, child_options) = Default::default();
-        Self { system, secrets, stores, child_options, program: env::current_exe().ok() }
+        let (secrets, stores) = (Arc::default(), Arc::default());
+        Self { system, secrets, stores, program: env::current_exe().ok() }
     }
 
     /// The same environment without the function that looks up secrets, for that function.
@@ -126,8 +123,7 @@ impl ProcessEnv {
     /// Options for child processes, with the variables they may inherit. All child processes of
     /// this program are servers, so it may adopt their orphans.
     pub(crate) fn child_options(&self) -> ChildOptions {
-        let find = || self.system.child_options().with_subreaper().with_cgroups();
-        self.child_options.get_or_init(find).clone()
+        self.system.child_options().with_subreaper().with_cgroups()
     }
 
     /// Options for HTTP, with proxies and certificates from the usual variables.

@@ -149,6 +149,7 @@ fn status_reports_lists_that_cannot_be_remembered() {
 }
 
 /// CON-6: a program that is started with SIGCHLD ignored, as some job runners do, still starts servers.
+#[cfg(target_os = "linux")]
 #[test]
 fn servers_start_where_the_signal_of_ended_children_is_ignored() {
     let folder = Folder::new().file("server.py", SERVER);

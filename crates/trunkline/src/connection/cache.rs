@@ -128,22 +128,24 @@ impl ServerCache {
         Some(remembered)
     }
 
-    /// Writes a record when no other one is written, without what the mask knows by then. Returns the reason if the list
-    /// is not in the file after that.
-    pub(super) fn write<M: FnOnce() -> Arc<SecretMask>>(
+    /// Writes a record when no other one is written, without secrets that are known now or will be then. Returns the
+    /// reason if the list is not in the file after that.
+    pub(super) fn write<M: Fn() -> Arc<SecretMask>>(
         &self,
         record: CacheRecord,
         mask: M,
     ) -> impl Future<Output = Option<Box<str>>> + use<M> {
+        let known = mask();
         let writer = Arc::clone(&self.writer);
         async move {
             let _turn = writer.lock().await;
-            let mask = mask();
-            let (record, secret) = match record.holds_secret(&mask) {
+            let mut masks = vec![known, mask()];
+            masks.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            let (record, secret) = match masks.iter().any(|mask| record.holds_secret(mask)) {
                 true => (record.without_list(), Some(record.secret_reason())),
                 false => (record, None),
             };
-            let written = spawn_blocking(move || record.write(&mask)).await;
+            let written = spawn_blocking(move || record.write(&masks)).await;
             let written = written.unwrap_or_else(|error| Err(error.into()));
             written.err().map(|error| error.kind().to_string().into()).or(secret)
         }
@@ -218,12 +220,12 @@ impl CacheRecord {
     }
 
     /// The new text of the file, with the lists that another record wrote; `None` if it stays as it is.
-    fn text(&self, mask: &SecretMask) -> Option<String> {
+    fn text(&self, masks: &[Arc<SecretMask>]) -> Option<String> {
         let before = read(&self.path);
         let can_be_written = |file: &Raw| {
             // A list that was written before may repeat a secret that is new.
             file.bytes().len() as u64 <= MAX_FILE_BYTES
-                && mask.masked_json(file.text(), false).is_none()
+                && masks.iter().all(|mask| mask.masked_json(file.text(), false).is_none())
         };
         let file = match &self.content {
             RecordContent::Nothing => None,
@@ -247,13 +249,15 @@ impl CacheRecord {
 
     /// Writes the file atomically, also with concurrent readers and writers. Of two processes that write at the same
     /// time, the file may lose the list of one: its server is asked again.
-    fn write(self, mask: &SecretMask) -> io::Result<()> {
+    fn write(self, masks: &[Arc<SecretMask>]) -> io::Result<()> {
         if matches!(self.content, RecordContent::Nothing) {
-            // A file that stays is an older list without secrets.
-            let _ = fs::remove_file(&self.path);
-            return Ok(());
+            let removed = fs::remove_file(&self.path);
+            return removed.or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            });
         }
-        let Some(text) = self.text(mask) else { return Ok(()) };
+        let Some(text) = self.text(masks) else { return Ok(()) };
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -325,7 +329,7 @@ mod tests {
 
     fn write(cache: &ServerCache, list: &ItemList) {
         let record = cache.store(&server(), SPOKEN, list).unwrap();
-        record.write(&SecretMask::default()).unwrap();
+        record.write(&[Arc::default()]).unwrap();
     }
 
     fn names(list: Option<&CachedList>) -> Option<Vec<&str>> {
@@ -418,23 +422,46 @@ mod tests {
         write(&cache, &tools());
         write(&cache, &prompts("hunter22-prompt"));
         let mask = SecretMask::with_parts([Secret::new("hunter22-prompt".to_owned())]);
+        let masks = [Arc::default(), Arc::new(mask)];
+        let mask = &masks[1];
         let again = cache.store(&server(), SPOKEN, &tools()).unwrap();
-        assert!(!again.holds_secret(&mask));
-        again.write(&mask).unwrap();
+        assert!(!again.holds_secret(mask));
+        again.write(&masks).unwrap();
         assert_eq!(directory.names(ItemKind::Prompt), None);
         let record = cache.store(&server(), SPOKEN, &prompts("hunter22-prompt")).unwrap();
-        assert!(record.holds_secret(&mask));
+        assert!(record.holds_secret(mask));
         let removal = record.without_list();
-        assert!(!removal.holds_secret(&mask));
-        removal.write(&mask).unwrap();
+        assert!(!removal.holds_secret(mask));
+        removal.write(&masks).unwrap();
         assert_eq!(directory.names(ItemKind::Tool).unwrap(), ["t"]);
+    }
+
+    /// SEC-2: a list that waits is written neither with a secret of its own start nor with one of the next.
+    #[tokio::test]
+    async fn a_list_is_checked_for_the_secrets_of_two_starts() {
+        let directory = Directory::new("secrets-of-starts");
+        let cache = directory.cache();
+        let mask =
+            |secret: &str| Arc::new(SecretMask::with_parts([Secret::new(secret.to_owned())]));
+        for secrets in [["hunter22-tool", "other"], ["other", "hunter22-tool"]] {
+            write(&cache, &tools());
+            let page = r#"{"tools":[{"name":"hunter22-tool","inputSchema":{}}]}"#;
+            let record = cache.store(&server(), SPOKEN, &list(ItemKind::Tool, page)).unwrap();
+            let starts = std::cell::RefCell::new(secrets.map(mask).into_iter());
+            let written = cache.write(record, || starts.borrow_mut().next().unwrap());
+            assert_eq!(
+                written.await.as_deref(),
+                Some("a tool repeats a secret of the configuration")
+            );
+            assert_eq!(directory.names(ItemKind::Tool), None);
+        }
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_is_an_error_and_nothing_else() {
         let cache = ServerCache::in_dir("/dev/null/nowhere".into());
         let record = cache.store(&server(), SPOKEN, &tools()).unwrap();
-        assert!(record.write(&SecretMask::default()).is_err());
+        assert!(record.write(&[Arc::default()]).is_err());
         assert!(cache.load(&server()).is_none());
         assert!(ServerCache::default().store(&server(), SPOKEN, &tools()).is_none());
     }

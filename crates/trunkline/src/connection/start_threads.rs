@@ -25,12 +25,13 @@ const LONGEST_JOB: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The threads of this process.
-pub(super) static START_THREADS: StartThreads = StartThreads::new();
+pub(super) static START_THREADS: StartThreads = StartThreads::new(LONGEST_JOB);
 
 /// Runs jobs on threads that are kept.
 pub(super) struct StartThreads {
     queue: Mutex<StartQueue>,
     job_queued: Condvar,
+    longest_job: Duration,
 }
 
 struct StartQueue {
@@ -56,12 +57,15 @@ enum JobPhase {
 /// A job that was queued. Dropping it cancels the job, or waits a moment for one that runs: its runtime ends, and
 /// perhaps the program, and a process that is just being created would outlive it.
 #[must_use = "dropping it cancels the job"]
-pub(super) struct StartJobGuard(Arc<Mutex<JobPhase>>);
+pub(super) struct StartJobGuard {
+    phase: Arc<Mutex<JobPhase>>,
+    longest_job: Duration,
+}
 
 impl StartThreads {
-    const fn new() -> Self {
+    const fn new(longest_job: Duration) -> Self {
         let queue = StartQueue { jobs: VecDeque::new(), threads: 0, idle: 0 };
-        Self { queue: Mutex::new(queue), job_queued: Condvar::new() }
+        Self { queue: Mutex::new(queue), job_queued: Condvar::new(), longest_job }
     }
 
     /// Queues a job, and starts a thread for it if there are few.
@@ -70,7 +74,7 @@ impl StartThreads {
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<StartJobGuard> {
         let phase = Arc::new(Mutex::new(JobPhase::Queued));
-        let guard = StartJobGuard(Arc::clone(&phase));
+        let guard = StartJobGuard { phase: Arc::clone(&phase), longest_job: self.longest_job };
         let mut queue = lock(&self.queue);
         queue.jobs.push_back(StartJob { work: Box::new(work), phase });
         if queue.jobs.len() > queue.idle
@@ -140,23 +144,23 @@ fn begin(phase: &Mutex<JobPhase>) -> bool {
 impl StartJobGuard {
     /// Forgets a job that has done its work. Its thread may not have noted that yet, and need not be waited for.
     pub(super) fn forget(self) {
-        *lock(&self.0) = JobPhase::Finished;
+        *lock(&self.phase) = JobPhase::Finished;
     }
 }
 
 impl Drop for StartJobGuard {
     fn drop(&mut self) {
-        let mut phase = lock(&self.0);
+        let mut phase = lock(&self.phase);
         if *phase == JobPhase::Queued {
             *phase = JobPhase::Cancelled;
         }
         drop(phase);
         // Many that hang are not waited for one after the other.
         let is_running = |phase| match phase {
-            JobPhase::Running { since } => since.elapsed() < LONGEST_JOB,
+            JobPhase::Running { since } => since.elapsed() < self.longest_job,
             JobPhase::Queued | JobPhase::Finished | JobPhase::Cancelled => false,
         };
-        while is_running(*lock(&self.0)) {
+        while is_running(*lock(&self.phase)) {
             thread::sleep(LOOK);
         }
     }
@@ -173,8 +177,11 @@ mod tests {
 
     use super::*;
 
-    fn new_threads() -> &'static StartThreads {
-        Box::leak(Box::new(StartThreads::new()))
+    /// Longer than the jobs of a test run.
+    const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+    fn new_threads(longest_job: Duration) -> &'static StartThreads {
+        Box::leak(Box::new(StartThreads::new(longest_job)))
     }
 
     /// Jobs that run until something is sent to each of them, and what sends it. They have begun.
@@ -194,7 +201,7 @@ mod tests {
 
     #[test]
     fn jobs_run_on_few_threads_which_are_kept() {
-        let threads = new_threads();
+        let threads = new_threads(LONGEST_WAIT);
         let (running, ends) = running_jobs(threads);
         let (sender, done) = mpsc::channel();
         let queue = || {
@@ -218,23 +225,23 @@ mod tests {
     /// Jobs that hang or panic hold up no other.
     #[test]
     fn jobs_run_beside_those_that_hang_and_after_one_that_panics() {
-        let threads = new_threads();
+        let threads = new_threads(LONGEST_WAIT);
         let (hanging, ends) = running_jobs(threads);
         let panicking = threads.run(|| panic!("as a test does")).unwrap();
         let (sender, done) = mpsc::channel();
         let job = threads.run(move || sender.send(()).unwrap()).unwrap();
         threads.add_thread_if_queued();
         done.recv().unwrap();
-        drop((job, panicking, ends, hanging));
+        drop((job, ends, panicking, hanging));
     }
 
     #[test]
     fn a_queued_job_is_cancelled_and_a_running_one_is_waited_for() {
-        let threads = new_threads();
+        let threads = new_threads(LONGEST_WAIT);
         let (running, ends) = running_jobs(threads);
         let (sender, ran) = mpsc::channel();
         drop(threads.run(move || sender.send(()).unwrap()).unwrap());
-        let phases: Vec<_> = running.iter().map(|job| Arc::clone(&job.0)).collect();
+        let phases: Vec<_> = running.iter().map(|job| Arc::clone(&job.phase)).collect();
         let ends = thread::spawn(move || {
             for end in ends {
                 thread::sleep(LOOK);
@@ -250,7 +257,7 @@ mod tests {
     /// One that does not come back is not waited for.
     #[test]
     fn a_job_that_hangs_is_left() {
-        let threads = new_threads();
+        let threads = new_threads(LONGEST_JOB);
         let (hanging, ends) = running_jobs(threads);
         drop(hanging);
         drop(ends);

@@ -18,6 +18,7 @@ mod malformed_config;
 mod config_schema;
 mod messages;
 mod connection_lifecycle;
+#[cfg(target_os = "linux")]
 mod process_starts;
 mod hanging_resolver;
 mod resource_subscriptions;

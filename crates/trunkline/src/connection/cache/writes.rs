@@ -72,5 +72,6 @@ impl CacheWrites {
     pub(in crate::connection) async fn finish(&mut self) {
         self.is_finishing.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+        self.is_finishing.send_replace(false);
     }
 }

@@ -235,8 +235,15 @@ fn spawn_in_group(
     let processes = begin(reserved.group());
     #[cfg(unix)]
     command.process_group(reserved.group().number());
-    let child = own_children::spawn(|| command.spawn(), Child::id)?;
-    Ok((child, Some(processes), Some(reserved)))
+    match own_children::spawn(|| command.spawn(), Child::id) {
+        Ok(child) => Ok((child, Some(processes), Some(reserved))),
+        Err(error) => {
+            drop(processes);
+            // Those of servers that have ended meanwhile: they could have been processes of this one.
+            processes::end_orphans(&[]);
+            Err(error)
+        }
+    }
 }
 
 /// The error for a process that could not be started, with a hint.
