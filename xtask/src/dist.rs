@@ -11,6 +11,7 @@ use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -43,6 +44,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
     let profile = build.profile(&counting, &tool)?;
     say("dist: building the program with the profile");
     let optimised = build.compile("optimised", &build.optimised_options(&profile))?;
+    run(Command::new(&optimised).arg("--version"))?;
     let program = build.folder.join(PROGRAM);
     // Written beside it and renamed, because the program may be running.
     let copy = build.folder.join("trunkline.new");
@@ -120,12 +122,11 @@ impl ProfiledBuild<'_> {
 const WITH_LLD: &str = "x86_64-unknown-linux-gnu";
 
 /// Options for the layout of the program, so that less of it has to be in memory: functions that run one after the other
-/// are beside each other, and relocations are packed.
-fn layout_options(profile: &Path) -> [String; 3] {
+/// are beside each other.
+fn layout_options(profile: &Path) -> [String; 2] {
     [
         format!("-Clink-arg=-Wl,--irpgo-profile={}", profile.display()),
         "-Clink-arg=-Wl,--bp-startup-sort=function".to_owned(),
-        "-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned(),
     ]
 }
 
