@@ -19,7 +19,10 @@ const LEASE: &str = "
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 file = os.open(sys.argv[1], os.O_RDWR)
-fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+try:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+except OSError:
+    sys.exit(print('no leases'))
 print('held', flush=True)
 sys.stdin.read()
 ";
@@ -38,14 +41,19 @@ fn connection(entry: &Value) -> Connection {
     Connection::new(config.server("s").unwrap().clone(), options())
 }
 
-fn hold(program: &Path) -> Child {
+/// Holds a lease on a program; `None` on a file system that has no leases.
+fn hold(program: &Path) -> Option<Child> {
     let mut holder = Command::new(peers::python());
     holder.args(["-c", LEASE]).arg(program).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut holder = holder.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    if line.starts_with("no leases") {
+        holder.wait().unwrap();
+        return None;
+    }
     assert_eq!(line, "held\n");
-    holder
+    Some(holder)
 }
 
 /// CON-8: programs that cannot be read hold up neither the start nor the end of another server.
@@ -54,7 +62,10 @@ async fn a_program_on_a_disk_that_hangs_holds_up_no_other_server() {
     let folder = Folder::new();
     let program = folder.path().join("program");
     fs::copy("/bin/true", &program).unwrap();
-    let mut holder = hold(&program);
+    let Some(mut holder) = hold(&program) else {
+        eprintln!("skipped: files on this disk have no leases");
+        return;
+    };
     let held_since = Instant::now();
     let entry =
         json!({ "command": program, "timeouts": { "handshake": "1s" }, "restart": "never" });
