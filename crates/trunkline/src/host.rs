@@ -94,7 +94,7 @@ pub use self::weak_host::WeakHost;
 use crate::call::{CallError, CallOptions, ClientContext, Completion, Outcome};
 use crate::catalog::{Catalog, Entry};
 use crate::config::{Access, Agent, Chain, Config, Diagnostic, Restart, Server, Share};
-use crate::connection::{Connection, ConnectionOptions};
+use crate::connection::{ChildOptions, Connection, ConnectionOptions};
 use crate::error::{Error, ErrorKind};
 use crate::item::ItemKind;
 use crate::message::{Notification, Raw};
@@ -246,6 +246,12 @@ impl Host {
         for options in &self.shared.connections {
             options.declare_capabilities(capabilities.clone());
         }
+    }
+
+    /// The options of the child processes of this host.
+    pub fn child_options(&self) -> &ChildOptions {
+        let [own, _] = &self.shared.connections;
+        own.child()
     }
 
     /// The Trunkline processes above this one, as passed to its servers (CON-16).

@@ -69,7 +69,7 @@ impl GatewaySocket {
             host: host.clone(),
             url: url.to_owned(),
             directory: directory.to_string_lossy().into_owned(),
-            processes: ProcessPool::new(environment.child_options()),
+            processes: ProcessPool::new(host.child_options().clone()),
             is_ending: watch::Sender::new(false),
         };
         Ok(Self { listener, endpoint, keeper: Arc::new(keeper) })
