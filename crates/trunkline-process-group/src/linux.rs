@@ -95,7 +95,8 @@ pub(crate) fn create_ended_leader() -> io::Result<i32> {
     keep_exit_status();
     let mut stack = Box::<ChildStack>::new_uninit();
     let top = stack.as_mut_ptr().wrapping_add(1).cast::<c_void>();
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // With the open files shared, the system need not copy their table, and close each again when the child ends.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     let signals = BlockedSignals::new()?;
     // SAFETY: the stack grows downwards from `top`, which is aligned, and belongs to the child alone. The child shares
     // this memory, and with `CLONE_VFORK` this thread is suspended until the child has ended, so that the stack outlives
