@@ -30,7 +30,9 @@ impl Cgroup {
         }
         fs::create_dir(&folder).ok()?;
         let cgroup = Self { folder };
-        cgroup.file("cgroup.kill").exists().then_some(cgroup)
+        // The same for all cgroups of a kernel.
+        static CAN_KILL: OnceLock<bool> = OnceLock::new();
+        CAN_KILL.get_or_init(|| cgroup.file("cgroup.kill").exists()).then_some(cgroup)
     }
 
     pub(super) fn folder(&self) -> &Path {
