@@ -113,7 +113,7 @@ fn service(
     let options = GatewayOptions { observer, ..GatewayOptions::default() };
     let service = HttpService::new(hosted.host.clone(), options);
     let page = control.login_link(url.trim_end_matches("/mcp")).url;
-    (service.merge(trunkline_control::router(&control)), page)
+    (service.merge(move || trunkline_control::router(&control)), page)
 }
 
 /// A configuration with both demo servers, as a user would write it.

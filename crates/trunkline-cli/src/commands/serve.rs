@@ -252,8 +252,9 @@ impl ServeCommand<'_> {
         let source = Arc::new(self.source(hosted, status));
         let control = control_of(source, activity, hosts, self.environment, terminal);
         let options = GatewayOptions { observer, ..options };
+        let routes = control.clone();
         let service = HttpService::new(hosted.host.clone(), options)
-            .merge(trunkline_control::router(&control));
+            .merge(move || trunkline_control::router(&routes));
         hosted.keep_running_until_closed();
         serve_commands(hosted, &url, self.environment);
         terminal.print(&match self.settings.format {

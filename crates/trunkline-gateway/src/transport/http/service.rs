@@ -1,6 +1,6 @@
 //! Service of a listener: the MCP endpoint of a host, and a router for all other paths.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Request;
@@ -23,7 +23,15 @@ pub(super) const ENDPOINT: &str = "/mcp";
 #[derive(Clone)]
 pub struct HttpService {
     endpoint: Option<Arc<AppState>>,
-    routes: Router,
+    routes: Arc<LazyRouter>,
+}
+
+/// A router that is built for the first request to it: while a gateway starts its servers, it would cost as much as
+/// the start of one.
+type LazyRouter = LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>;
+
+fn lazily(routes: impl FnOnce() -> Router + Send + 'static) -> Arc<LazyRouter> {
+    Arc::new(LazyLock::new(Box::new(routes)))
 }
 
 impl HttpService {
@@ -35,18 +43,22 @@ impl HttpService {
     /// Outside of a tokio runtime.
     pub fn new(host: Host, options: GatewayOptions) -> Self {
         let state = AppState::new(host, options);
-        Self { endpoint: Some(Arc::clone(&state)), routes: endpoint_routes(state) }
+        let endpoint = Some(Arc::clone(&state));
+        Self { endpoint, routes: lazily(|| endpoint_routes(state)) }
     }
 
-    /// Adds routes for other paths.
+    /// Adds routes for other paths. The function is called for the first request to one of them.
     #[must_use]
-    pub fn merge(self, routes: Router) -> Self {
-        Self { routes: self.routes.merge(routes), ..self }
+    pub fn merge(self, routes: impl FnOnce() -> Router + Send + 'static) -> Self {
+        let before = self.routes;
+        let routes = lazily(move || LazyLock::force(&before).clone().merge(routes()));
+        Self { routes, ..self }
     }
 
     fn route(&self, connection: &ConnectionState, mut request: Request) -> ServiceFuture {
         request.extensions_mut().insert(connection.clone());
-        Box::pin(self.routes.clone().call(request))
+        let mut routes = LazyLock::force(&self.routes).clone();
+        Box::pin(routes.call(request))
     }
 }
 
@@ -65,6 +77,6 @@ impl ConnectionService for HttpService {
 
 impl From<Router> for HttpService {
     fn from(routes: Router) -> Self {
-        Self { endpoint: None, routes }
+        Self { endpoint: None, routes: lazily(|| routes) }
     }
 }
