@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
-use std::{env, io};
+use std::{env, io, thread};
 
 use trunkline::config::{
     Consent, ConsentHoldReason, DiscoveredFile, Environment, Resolver, Secret, SecretPlace,
@@ -124,6 +124,15 @@ impl ProcessEnv {
     /// this program are servers, so it may adopt their orphans.
     pub(crate) fn child_options(&self) -> ChildOptions {
         self.system.child_options().with_subreaper().with_cgroups()
+    }
+
+    /// The same, made on a thread while this one does something else: the programs above this one are looked at.
+    pub(crate) fn child_options_soon(self: &Arc<Self>) -> impl FnOnce() -> ChildOptions {
+        let (environment, own) = (Arc::clone(self), Arc::clone(self));
+        let thread = thread::Builder::new().name("trunkline-ancestors".to_owned());
+        let thread = thread.spawn(move || environment.child_options());
+        let made = || thread.ok()?.join().ok();
+        move || made().unwrap_or_else(|| own.child_options())
     }
 
     /// Options for HTTP, with proxies and certificates from the usual variables.

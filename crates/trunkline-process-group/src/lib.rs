@@ -10,6 +10,9 @@
 #[cfg(target_os = "linux")]
 mod linux;
 
+#[cfg(target_os = "linux")]
+pub use linux::keep_exit_status;
+
 /// Creates a process that leads a new process group and has ended or is about to, and returns its process ID. The group
 /// exists until that process is reaped, and after that for as long as other processes are in it.
 ///

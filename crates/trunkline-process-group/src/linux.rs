@@ -56,7 +56,7 @@ extern "C" fn lead_group(_: *mut c_void) -> c_int {
 /// Makes the system keep the exit status of child processes, if this process was started with `SIGCHLD` ignored, as some
 /// job runners do. The standard library panics without it when a program cannot be started.
 #[expect(unsafe_code, reason = "the standard library has no signal handlers")]
-fn keep_exit_status() {
+pub fn keep_exit_status() {
     static KEPT: Once = Once::new();
     KEPT.call_once(|| {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();

@@ -20,7 +20,7 @@ use crate::arguments::{Arguments, CompleteLineArguments};
 use crate::config::load::{Agents, load_waiting};
 use crate::environment::ProcessEnv;
 use crate::host::command_host::runtime;
-use crate::host::host_builder::with_cache;
+use crate::host::host_builder::{builder, with_cache};
 use crate::output::exit::Outcome;
 use crate::output::terminal::Terminal;
 use crate::settings::Settings;
@@ -210,7 +210,8 @@ impl KnownItems {
         // Only names are read, also of a file that is not trusted.
         options.discovered = DiscoveredFiles::Run;
         let (loaded, agents) = load_waiting(environment, options).ok()?;
-        let builder = with_cache(settings, environment).cache_all_lists().start_lazily();
+        let builder = with_cache(builder(environment), settings, environment);
+        let builder = builder.cache_all_lists().start_lazily();
         let builder = builder.config(loaded.clone()).agents(agents.clone()).allow_errors();
         let view = runtime().ok()?.block_on(async {
             let host = builder.start().await.ok()?;

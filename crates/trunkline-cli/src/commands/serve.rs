@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 #[cfg(unix)]
 use tracing::info;
-use trunkline::config::{ColorStyle, escape_control};
+use trunkline::config::{ColorStyle, Server, StartPolicy, Transport, escape_control};
+use trunkline::connection::ChildOptions;
 use trunkline_control::Activity;
 use trunkline_gateway::{
     AcceptStatus, GatewayOptions, HttpService, Limits, Scope, Tokens, client_capabilities,
@@ -47,6 +48,7 @@ pub(crate) fn run(
     environment: &Arc<ProcessEnv>,
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
+    let child_options = environment.child_options_soon();
     let (mut following, (mut loaded, mut agents)) = ConfigReloader::load(settings, environment)?;
     consent::warn_of_unsafe(&loaded, environment, terminal);
     let may_ask = loaded.consent_holds().is_some() && terminal.can_ask() && !arguments.stdio;
@@ -72,6 +74,9 @@ pub(crate) fn run(
     if loaded.origins.is_empty() && !loaded.has_errors(false) {
         terminal.tell(NOTHING_FOUND);
     }
+    if loaded.config.servers().any(starts_process_at_once) {
+        ChildOptions::start_watchdog();
+    }
     let relay = RelayThread::start()?;
     let command = ServeCommand {
         arguments,
@@ -85,7 +90,8 @@ pub(crate) fn run(
     let is_alone = arguments.listen.ip().is_loopback() && arguments.tokens.is_none();
     let is_local = arguments.stdio || is_alone;
     let browser = if is_local { Browser::Local } else { Browser::Remote };
-    let builder = host_builder::with_cache(settings, environment)
+    let builder = host_builder::builder_with(environment, child_options());
+    let builder = host_builder::with_cache(builder, settings, environment)
         .oauth(oauth(settings, environment, browser))
         .capabilities(client_capabilities())
         .connection_runtime(relay.handle().clone())
@@ -97,6 +103,12 @@ pub(crate) fn run(
         true => command.over_streams(hosted, following, terminal).await,
         false => command.over_http(options, hosted, following, terminal).await,
     })
+}
+
+/// Whether a server is a process that starts with the gateway.
+fn starts_process_at_once(server: &Server) -> bool {
+    let is_process = matches!(server.transport, Transport::Stdio(_));
+    is_process && server.hold.is_none() && server.behaviour.connect == StartPolicy::Eager
 }
 
 /// The gateway options of the command line.

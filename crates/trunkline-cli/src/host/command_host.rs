@@ -21,7 +21,7 @@ use trunkline::view::View;
 
 use super::caller::CallerOptions;
 use super::elicitation::UserInput;
-use super::host_builder::{with_cache, with_roots, with_service, with_state};
+use super::host_builder::{builder, with_cache, with_roots, with_service, with_state};
 use super::signals::Signals;
 use crate::config::consent::{self, HeldServers};
 use crate::config::load::Agents;
@@ -122,7 +122,8 @@ pub(crate) fn with_host(
             terminal.say(&import_offer(environment));
         }
     }
-    let builder = with_cache(settings, environment).cache_all_lists().start_lazily();
+    let builder = with_cache(builder(environment), settings, environment);
+    let builder = builder.cache_all_lists().start_lazily();
     let builder = match settings.server {
         // Toggles are for the servers of the project, and this one may have the name of one of them.
         Some(_) => builder,

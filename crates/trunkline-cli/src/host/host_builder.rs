@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline::config::LoadedConfig;
+use trunkline::connection::ChildOptions;
 use trunkline::host::{Host, HostBuilder};
 
 use super::state;
@@ -20,15 +21,24 @@ pub(crate) const CACHE_WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// A builder of hosts in the environment of this process.
 pub(crate) fn builder(environment: &Arc<ProcessEnv>) -> HostBuilder {
+    builder_with(environment, environment.child_options())
+}
+
+/// The same with options for child processes that have been made already.
+pub(crate) fn builder_with(environment: &Arc<ProcessEnv>, child: ChildOptions) -> HostBuilder {
     Host::builder()
         .resolver(Arc::clone(environment) as _)
-        .child_options(environment.child_options())
+        .child_options(child)
         .http_options(environment.http_options())
 }
 
 /// The same with the logins of the user, and a cache directory.
-pub(crate) fn with_cache(settings: &Settings, environment: &Arc<ProcessEnv>) -> HostBuilder {
-    let builder = builder(environment).oauth(oauth(settings, environment, Browser::Unknown));
+pub(crate) fn with_cache(
+    builder: HostBuilder,
+    settings: &Settings,
+    environment: &Arc<ProcessEnv>,
+) -> HostBuilder {
+    let builder = builder.oauth(oauth(settings, environment, Browser::Unknown));
     // A server on the command line may be under development: its lists of the last run are not used.
     match environment.memory_directory().filter(|_| settings.server.is_none()) {
         Some(folder) => builder.cache_dir(folder),

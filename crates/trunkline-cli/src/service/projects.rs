@@ -432,11 +432,12 @@ fn start_blocking(
     consent::say_held(&loaded, &terminal);
     audit::apply(&shared.activity, &id, *loaded.config.audit(), (environment, &terminal));
     files.on_loaded(&loaded, &directory, messages);
-    let builder = host_builder::with_cache(settings, environment)
-        .oauth(oauth(settings, environment, Browser::Local))
-        .capabilities(client_capabilities())
-        .connection_pool(shared.pool.clone(), directory.clone())
-        .cache_write_delay(host_builder::CACHE_WRITE_DELAY);
+    let builder =
+        host_builder::with_cache(host_builder::builder(environment), settings, environment)
+            .oauth(oauth(settings, environment, Browser::Local))
+            .capabilities(client_capabilities())
+            .connection_pool(shared.pool.clone(), directory.clone())
+            .cache_write_delay(host_builder::CACHE_WRITE_DELAY);
     let builder = host_builder::with_state(builder, &loaded, environment);
     builder.chain().check(&loaded.config).map_err(Failure::from)?;
     let mut loaded = loaded;

@@ -44,14 +44,14 @@ impl Hanging {
 
     /// The program while it starts servers that are never ready, ignore the end of their input and
     /// SIGTERM, and have child processes.
-    fn starting_many(marker: &str) -> Self {
+    fn starting_many(words: &[&str], marker: &str) -> Self {
         let script = format!("trap '' HUP TERM; sleep {marker} & sleep {marker}; :");
-        let server = json!({ "command": "/bin/sh", "args": ["-c", script] });
+        let server = json!({ "command": "/bin/sh", "args": ["-c", script], "connect": "eager" });
         let servers: serde_json::Map<_, _> =
             (0..MANY).map(|number| (format!("s{number}"), server.clone())).collect();
         let content = json!({ "mcpServers": servers }).to_string();
         let folder = Folder::new().file("trunkline.json", content);
-        let mut command = folder.command(&["status"]);
+        let mut command = folder.command(words);
         command.env("PATH", "/usr/bin:/bin");
         let program = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         Self { folder, program, marker: marker.to_owned() }
@@ -109,10 +109,20 @@ fn servers_that_ignore_requests_to_end_are_ended() {
 /// Includes the unmarked process that holds a group for a server that is about to start.
 #[test]
 fn a_kill_while_many_servers_start_ends_everything() {
+    kill_while_many_start(&["status"]);
+}
+
+/// A gateway starts the watchdog while it does something else.
+#[test]
+fn a_kill_while_a_gateway_starts_many_servers_ends_everything() {
+    kill_while_many_start(&["serve", "--listen", "127.0.0.1:0"]);
+}
+
+fn kill_while_many_start(words: &[&str]) {
     let marker = marker();
     let mut started = Vec::new();
     for count in (1..MANY).step_by(KILLED_EVERY) {
-        let mut starting = Hanging::starting_many(&marker);
+        let mut starting = Hanging::starting_many(words, &marker);
         let id = starting.program.id();
         wait_until("servers start", LONGEST_START, || children(id).len() >= count);
         // Stopped, so that no further processes are started before it is killed.

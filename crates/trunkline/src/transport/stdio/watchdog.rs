@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdin};
 #[cfg(unix)]
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+#[cfg(unix)]
+use std::thread;
 
 #[cfg(unix)]
 use rustix::process::{Pid, setpriority_process};
@@ -124,6 +126,21 @@ impl Drop for ReservedGroup {
         self.0.reap_leader();
     }
 }
+
+/// Starts the watchdog before the first server, on a thread: the server need not wait for it.
+#[cfg(unix)]
+pub(in crate::transport) fn start_early() {
+    let thread = thread::Builder::new().name("trunkline-watchdog".to_owned());
+    // Without a thread, the first server starts it.
+    let _ = thread.spawn(|| {
+        #[cfg(target_os = "linux")]
+        trunkline_process_group::keep_exit_status();
+        GUARD.get_or_init(start);
+    });
+}
+
+#[cfg(not(unix))]
+pub(in crate::transport) fn start_early() {}
 
 /// Writes a line in one piece, so that the watchdog never reads half of one.
 fn send(line: &str) {

@@ -9,6 +9,7 @@ use tokio::process::Command;
 use super::ancestry::{self, ChainMarker};
 use super::spawn_id;
 use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio};
+use crate::transport::stdio::watchdog;
 
 /// Options for child processes: the environment they inherit, and how their descendants are
 /// tracked.
@@ -44,6 +45,12 @@ impl ChildOptions {
         }
         options.chain = ancestry::chain_below(&above);
         options
+    }
+
+    /// Starts the process that ends all servers if this one is killed, while this one does something else. Otherwise
+    /// it starts with the first server, which waits for it.
+    pub fn start_watchdog() {
+        watchdog::start_early();
     }
 
     /// The variables of the host with these names.
