@@ -95,8 +95,8 @@ pub(crate) fn create_ended_leader() -> io::Result<i32> {
     keep_exit_status();
     let mut stack = Box::<ChildStack>::new_uninit();
     let top = stack.as_mut_ptr().wrapping_add(1).cast::<c_void>();
-    // With the open files shared, the system need not copy their table, and close each again when the child ends.
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
+    // Those of `vfork`. Sharing the open files would save time with many of them, but Valgrind ends a program that does.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     let signals = BlockedSignals::new()?;
     // SAFETY: the stack grows downwards from `top`, which is aligned, and belongs to the child alone. The child shares
     // this memory, and with `CLONE_VFORK` this thread is suspended until the child has ended, so that the stack outlives

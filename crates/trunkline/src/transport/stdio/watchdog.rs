@@ -30,7 +30,7 @@ const NICE: i32 = 10;
 #[cfg(unix)]
 const SCRIPT: &str = include_str!("watchdog.sh");
 
-/// The watchdog of this process. It starts with the first server and ends with this process.
+/// The watchdog of this process. It starts with the first server or before, and ends with this process.
 static GUARD: OnceLock<Option<Mutex<Watchdog>>> = OnceLock::new();
 
 struct Watchdog {
