@@ -126,7 +126,8 @@ impl ProcessEnv {
         self.system.child_options().with_subreaper().with_cgroups()
     }
 
-    /// The same, made on a thread while this one does something else: the programs above this one are looked at.
+    /// The same, begun on a thread, because the programs above this one are inspected. The returned function waits
+    /// for the result.
     pub(crate) fn child_options_soon(self: &Arc<Self>) -> impl FnOnce() -> ChildOptions {
         let (environment, own) = (Arc::clone(self), Arc::clone(self));
         let thread = thread::Builder::new().name("trunkline-ancestors".to_owned());

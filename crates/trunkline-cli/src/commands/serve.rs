@@ -86,13 +86,9 @@ pub(crate) fn run(
         tokens: tokens.map(|(file, _)| file),
         addresses: ClientEndpoints::new(&loaded.config, &agents),
     };
-    // A client of another machine has its browser there, where the link would lead nowhere.
-    let is_alone = arguments.listen.ip().is_loopback() && arguments.tokens.is_none();
-    let is_local = arguments.stdio || is_alone;
-    let browser = if is_local { Browser::Local } else { Browser::Remote };
     let builder = host_builder::builder_with(environment, child_options());
     let builder = host_builder::with_cache(builder, settings, environment)
-        .oauth(oauth(settings, environment, browser))
+        .oauth(oauth(settings, environment, browser_of(arguments)))
         .capabilities(client_capabilities())
         .connection_runtime(relay.handle().clone())
         .cache_write_delay(host_builder::CACHE_WRITE_DELAY);
@@ -105,10 +101,18 @@ pub(crate) fn run(
     })
 }
 
+/// Where the browser of a user is. A client of another machine has it there, where a link to this one would lead nowhere.
+fn browser_of(arguments: &ServeArguments) -> Browser {
+    let is_alone = arguments.listen.ip().is_loopback() && arguments.tokens.is_none();
+    let is_local = arguments.stdio || is_alone;
+    if is_local { Browser::Local } else { Browser::Remote }
+}
+
 /// Whether a server is a process that starts with the gateway.
 fn starts_process_at_once(server: &Server) -> bool {
     let is_process = matches!(server.transport, Transport::Stdio(_));
-    is_process && server.hold.is_none() && server.behaviour.connect == StartPolicy::Eager
+    let is_eager = server.behaviour.connect == StartPolicy::Eager;
+    is_process && is_eager && server.enabled
 }
 
 /// The gateway options of the command line.

@@ -69,7 +69,7 @@ impl GatewaySocket {
             host: host.clone(),
             url: url.to_owned(),
             directory: directory.to_string_lossy().into_owned(),
-            processes: ProcessPool::new(host.child_options().clone()),
+            processes: ProcessPool::new(host.child_options().for_another_host()),
             is_ending: watch::Sender::new(false),
         };
         Ok(Self { listener, endpoint, keeper: Arc::new(keeper) })

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::gateway::Serving;
+use crate::support::listening_server::free_port;
 use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until};
 use crate::support::program::Run;
 use crate::support::service::{Machine, config, odd_names, words};
@@ -65,6 +66,31 @@ fn commands_use_one_process_of_the_gateway_after_another() {
     assert_eq!(serving.ended_by("TERM").0, Some(0));
     assert_eq!((marked(&marker), sockets(&machine)), (Vec::new(), 0));
     assert_eq!(remember(&machine, &[]), "1");
+}
+
+/// The gateway refuses its own servers, which would lead it to itself, and no process that it keeps for a command.
+#[test]
+fn a_process_for_commands_may_use_the_gateway() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let url = format!("http://{address}/mcp/bundles/own");
+    let inner = json!({ "mcpServers": { "outer": { "type": "http", "url": url } } });
+    let machine = Machine::new(&json!({}));
+    let file = machine.home().join("inner.json");
+    fs::write(&file, inner.to_string()).unwrap();
+    let nested = json!({
+        "command": env!("CARGO_BIN_EXE_trunkline"),
+        "args": ["serve", "--stdio", "--config", file],
+    });
+    let servers = json!({ "inner": nested, "words": words("beside") });
+    let bundles = json!({ "own": { "serverId": "words" } });
+    machine.configure(&json!({ "mcpServers": servers, "bundles": bundles }).to_string());
+    let words = ["serve", "--listen", &address];
+    let _serving = Serving::run(machine.folder.bare_command(&words));
+    for _ in 0..2 {
+        let count = ["call", "inner", "outer_words_count_words", "text=one two"];
+        assert!(output(&machine, &count).contains('2'));
+    }
+    assert_eq!(gateway(&machine)["commands"][0]["name"], "inner");
 }
 
 /// The gateway starts no program that its own configuration does not name.

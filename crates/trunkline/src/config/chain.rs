@@ -143,6 +143,11 @@ impl Chain {
         Self(Arc::new(ChainLinks { above, own, in_requests }))
     }
 
+    /// The same process with another ID.
+    pub(crate) fn with_another_id(&self) -> Self {
+        Self::new(self.0.above.clone(), self.0.own.local)
+    }
+
     /// Whether this process may run a configuration. Every start of a server checks it; a program
     /// checks it before it starts anything, to exit with this error.
     ///

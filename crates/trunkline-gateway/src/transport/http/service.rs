@@ -47,7 +47,8 @@ impl HttpService {
         Self { endpoint, routes: lazily(|| endpoint_routes(state)) }
     }
 
-    /// Adds routes for other paths. The function is called for the first request to one of them.
+    /// Adds routes for other paths. The function is called for the first request to a path other than `/mcp`; a
+    /// path that is served already makes that request panic.
     #[must_use]
     pub fn merge(self, routes: impl FnOnce() -> Router + Send + 'static) -> Self {
         let before = self.routes;

@@ -154,6 +154,13 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_another_host_in_a_process_may_use_its_gateway() {
+        let own = Chain::default();
+        let other = own.with_another_id();
+        assert!(own.admit(&other.request_header(&RequestPath::default())).is_ok());
+    }
+
+    #[test]
     fn a_response_names_the_gateways_behind_it() {
         let [first, second, third] = [(); 3].map(|()| Chain::default());
         let below = second.gateways_in(&third.response_header(&[])).unwrap();

@@ -47,8 +47,15 @@ impl ChildOptions {
         options
     }
 
-    /// Starts the process that ends all servers if this one is killed, while this one does something else. Otherwise
-    /// it starts with the first server, which waits for it.
+    /// The same for servers of another host in this process. They may use a gateway of this host, which would refuse
+    /// its own servers (CON-16).
+    #[must_use]
+    pub fn for_another_host(&self) -> Self {
+        Self { chain: self.chain.with_another_id(), marker: Arc::default(), ..self.clone() }
+    }
+
+    /// Starts the watchdog of this process on a thread: it ends all servers if this process is killed. Otherwise it
+    /// starts with the first server, which waits for it. No effect if it runs, and on Windows, which has none.
     pub fn start_watchdog() {
         watchdog::start_early();
     }
