@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::gateway::{INITIALIZE, LISTEN, Serving, post, post_as, tools_at};
 use crate::support::listening_server::free_port;
-use crate::support::processes::{LONGEST_START, marked, marker, send, wait_until, wait_until_gone};
+use crate::support::processes::{
+    LONGEST_START, children, marked, marker, send, wait_until, wait_until_gone,
+};
 use crate::support::program::Folder;
 
 /// A demo server with a marker on its processes.
@@ -91,6 +93,18 @@ fn servers_start_when_they_are_needed_unless_they_are_to_start_at_once() {
     assert_eq!(marked(&lazy), Vec::<String>::new());
     assert!(tools_at(&folder, serving.url(), None).contains(&"numbers_add".to_owned()));
     assert!(!marked(&lazy).is_empty());
+}
+
+#[test]
+fn a_disabled_server_starts_no_process() {
+    let mut disabled = demo("words", "never");
+    disabled["connect"] = json!("eager");
+    disabled["enabled"] = json!(false);
+    let config = json!({ "mcpServers": { "off": disabled } }).to_string();
+    let folder = Folder::new().file("trunkline.json", config);
+    let serving = Serving::start(&folder, &[]);
+    assert_eq!(post(serving.url(), &[], INITIALIZE).0, 200);
+    assert_eq!(children(serving.process_id()), []);
 }
 
 #[test]
