@@ -47,8 +47,8 @@ impl HttpService {
         Self { endpoint, routes: lazily(|| endpoint_routes(state)) }
     }
 
-    /// Adds routes for other paths. The function is called for the first request to a path other than `/mcp`; a
-    /// path that is served already makes that request panic.
+    /// Adds routes for other paths. The function is called for the first request to a path other than `/mcp`. If it
+    /// panics, or has a path that is served already, that request and all later ones to such paths panic.
     #[must_use]
     pub fn merge(self, routes: impl FnOnce() -> Router + Send + 'static) -> Self {
         let before = self.routes;
