@@ -83,7 +83,7 @@ pub use fingerprint::Fingerprint;
 #[cfg(test)]
 pub(crate) use identity::ConfigIdentity;
 pub use identity::FileIdentity;
-pub(crate) use inherit::inherited_secrets;
+pub(crate) use inherit::{Heirs, inherited_secrets};
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
 pub use inspect::{Inspector, inspect};
 pub use keywords::SecretStoreChoice;

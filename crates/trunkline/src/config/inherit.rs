@@ -1,5 +1,7 @@
 //! Environment variables that a server inherits from the host (CON-7).
 
+use std::borrow::Cow;
+
 use super::redact::{RedactionInput, argument, is_path, is_secret_name};
 use super::secret::{MASK, Secret};
 use crate::name::NamePattern;
@@ -278,15 +280,26 @@ impl Default for InheritEnv {
 impl InheritEnv {
     /// Returns whether a server inherits a variable of this name.
     pub fn passes(&self, name: &str) -> bool {
-        !is_key_of_secrets(name) && (is_inherited_by_all(name) || self.names(name))
+        self.passes_to(Heirs::of(name), || name.into())
+    }
+
+    /// The same for a variable of which it is known who inherits it.
+    pub(crate) fn passes_to<'n>(&self, heirs: Heirs, name: impl FnOnce() -> Cow<'n, str>) -> bool {
+        match heirs {
+            Heirs::AllServers => true,
+            Heirs::ServersThatNameIt => self.names(name),
+            Heirs::NoServer => false,
+        }
     }
 
     /// Returns whether it adds a variable of this name to the default ones.
-    fn names(&self, name: &str) -> bool {
+    fn names<'n>(&self, name: impl FnOnce() -> Cow<'n, str>) -> bool {
         match self {
             Self::Everything => true,
+            Self::Matching(patterns) if patterns.is_empty() => false,
             Self::Matching(patterns) => {
-                let last = patterns.iter().rev().find(|pattern| pattern.matches(name));
+                let name = name();
+                let last = patterns.iter().rev().find(|pattern| pattern.matches(&name));
                 last.is_some_and(|pattern| !pattern.excludes())
             }
         }
@@ -297,6 +310,24 @@ impl InheritEnv {
         match self {
             Self::Everything => vec!["*"],
             Self::Matching(patterns) => patterns.iter().map(NamePattern::as_str).collect(),
+        }
+    }
+}
+
+/// Which servers inherit a variable of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heirs {
+    AllServers,
+    ServersThatNameIt,
+    NoServer,
+}
+
+impl Heirs {
+    pub(crate) fn of(name: &str) -> Self {
+        match () {
+            () if is_key_of_secrets(name) => Self::NoServer,
+            () if is_inherited_by_all(name) => Self::AllServers,
+            () => Self::ServersThatNameIt,
         }
     }
 }
@@ -314,7 +345,7 @@ fn is_key_of_secrets(name: &str) -> bool {
 }
 
 fn is_inherited_by_all(name: &str) -> bool {
-    // Most patterns start with another letter, and every server asks for every variable.
+    // Most patterns start with another letter.
     let first = |text: &str| text.as_bytes().first().map(u8::to_ascii_uppercase);
     let own_first = first(name);
     let patterns = INHERITED.iter().flat_map(|(_, patterns)| *patterns);

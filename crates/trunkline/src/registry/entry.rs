@@ -1,7 +1,7 @@
 //! Entries of a server set, and the key by which servers are equal across configurations.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,14 +93,10 @@ impl ClientKey {
 
 /// The variables that a server inherits by its own `inheritEnv`.
 fn own_variables(server: &Server, options: &ConnectionOptions) -> Vec<(OsString, OsString)> {
-    let usual = InheritEnv::default();
-    let inherited = options.child().inherited(&server.behaviour.inherit_env);
-    let is_everything = server.behaviour.inherit_env == InheritEnv::Everything;
-    let is_volatile = |name: &str| is_everything && OF_ONE_TERMINAL.contains(&name);
-    let own = inherited.filter(|(name, _)| {
-        let name = name.to_string_lossy();
-        !usual.passes(&name) && !is_volatile(&name)
-    });
+    let inherit = &server.behaviour.inherit_env;
+    let is_everything = *inherit == InheritEnv::Everything;
+    let is_volatile = |name: &OsStr| is_everything && OF_ONE_TERMINAL.iter().any(|it| name == *it);
+    let own = options.child().inherited_by_name(inherit).filter(|(name, _)| !is_volatile(name));
     own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 

@@ -30,9 +30,7 @@ use super::oversized_response::{OversizedResponse, incoming};
 use super::stderr_tail::StderrTail;
 use super::write_queue::WriteQueue;
 use super::{InboundEvent, MAX_MESSAGE_BYTES, OutboundMessage};
-use crate::config::{
-    MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, inherited_secrets, is_harmless_variable,
-};
+use crate::config::{MISCONFIGURED_EXIT_STATUS, ResolvedStdio, Secret, is_harmless_variable};
 use crate::error::{Error, ErrorKind};
 use crate::message::{DiscardedLine, LineBuffer, OversizedLine};
 use crate::wake_filter::WakeFilter;
@@ -328,11 +326,9 @@ pub(crate) fn program_secrets(program: &ResolvedStdio, options: &ChildOptions) -
         value.as_ref().filter(|value| !is_harmless_variable(name, value.expose()))
     });
     let whole = variables.chain(&program.credentials).chain(command);
-    let inherited = options.inherited(&program.inherit_env);
-    let inherited = inherited.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-    let inherited = inherited.flat_map(|(name, value)| inherited_secrets(name, value));
+    let inherited = options.inherited_secrets(&program.inherit_env);
     // A process may print the resolved part of an argument on its own.
-    whole.chain(&program.filled_in).cloned().chain(inherited).collect()
+    whole.chain(&program.filled_in).chain(inherited).cloned().collect()
 }
 
 /// Writes as much of the queue as one write takes.

@@ -8,15 +8,34 @@ use tokio::process::Command;
 
 use super::ancestry::{self, ChainMarker};
 use super::spawn_id;
-use crate::config::{CHAIN_VARIABLE, Chain, InheritEnv, ResolvedStdio};
+use crate::config::{
+    CHAIN_VARIABLE, Chain, Heirs, InheritEnv, ResolvedStdio, Secret, inherited_secrets,
+};
 use crate::transport::stdio::watchdog;
+
+/// A variable of the host. What depends on its name and value alone is found once, and not again for each server.
+struct HostVariable {
+    name: OsString,
+    value: OsString,
+    heirs: Heirs,
+    secrets: Vec<Secret>,
+}
+
+impl HostVariable {
+    fn new(name: OsString, value: OsString) -> Self {
+        let heirs = Heirs::of(&name.to_string_lossy());
+        let text = name.to_str().zip(value.to_str());
+        let secrets = text.map_or_else(Vec::new, |(name, value)| inherited_secrets(name, value));
+        Self { name, value, heirs, secrets }
+    }
+}
 
 /// Options for child processes: the environment they inherit, and how their descendants are
 /// tracked.
 #[derive(Clone, Default)]
 pub struct ChildOptions {
     /// The variables of the host, including credentials.
-    pub(super) variables: Vec<(OsString, OsString)>,
+    variables: Arc<[HostVariable]>,
     /// The spawn IDs of the hosts around this one.
     pub(super) outer: Option<OsString>,
     pub(super) is_subreaper: bool,
@@ -33,6 +52,7 @@ impl ChildOptions {
     /// [`InheritEnv::passes`] allows (CON-7).
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut options = Self::default();
+        let mut of_servers = Vec::new();
         let mut above = String::new();
         for (name, value) in variables {
             if name == spawn_id::VARIABLE {
@@ -40,9 +60,10 @@ impl ChildOptions {
             } else if name == CHAIN_VARIABLE {
                 above = value.to_string_lossy().into_owned();
             } else {
-                options.variables.push((name, value));
+                of_servers.push(HostVariable::new(name, value));
             }
         }
+        options.variables = of_servers.into();
         options.chain = ancestry::chain_below(&above);
         options
     }
@@ -62,8 +83,9 @@ impl ChildOptions {
 
     /// The variables of the host with these names.
     pub(crate) fn variables_named(&self, names: &[&str]) -> Vec<(OsString, OsString)> {
-        let is_named = |(name, _): &&(OsString, OsString)| names.iter().any(|it| name == *it);
-        self.variables.iter().filter(is_named).cloned().collect()
+        let is_named = |it: &&HostVariable| names.iter().any(|name| it.name == *name);
+        let named = self.variables.iter().filter(is_named);
+        named.map(|it| (it.name.clone(), it.value.clone())).collect()
     }
 
     /// The variables that a server inherits.
@@ -71,9 +93,29 @@ impl ChildOptions {
         &'o self,
         inherit: &'o InheritEnv,
     ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
-        let passes = |name: &OsStr| inherit.passes(&name.to_string_lossy());
-        let variables = self.variables.iter().map(|(name, value)| (&**name, &**value));
-        variables.filter(move |(name, _)| passes(name))
+        self.passed(inherit).map(|it| (&*it.name, &*it.value))
+    }
+
+    /// Those that it inherits because its entry names them.
+    pub(crate) fn inherited_by_name<'o>(
+        &'o self,
+        inherit: &'o InheritEnv,
+    ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
+        let named = self.passed(inherit).filter(|it| it.heirs == Heirs::ServersThatNameIt);
+        named.map(|it| (&*it.name, &*it.value))
+    }
+
+    /// The secrets in the variables that it inherits.
+    pub(in crate::transport) fn inherited_secrets<'o>(
+        &'o self,
+        inherit: &'o InheritEnv,
+    ) -> impl Iterator<Item = &'o Secret> {
+        self.passed(inherit).flat_map(|it| &it.secrets)
+    }
+
+    fn passed<'o>(&'o self, inherit: &'o InheritEnv) -> impl Iterator<Item = &'o HostVariable> {
+        let passes = |it: &HostVariable| inherit.passes_to(it.heirs, || it.name.to_string_lossy());
+        self.variables.iter().filter(move |it| passes(it))
     }
 
     /// Sets the environment of a server: the variables it inherits, those of its entry, and the chain.
