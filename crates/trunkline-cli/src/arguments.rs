@@ -17,6 +17,7 @@ mod host_files;
 mod shell;
 mod command;
 mod command_options;
+mod deferred;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -64,7 +64,7 @@ pub(crate) fn run(
     terminal: &mut Terminal,
 ) -> Result<Outcome> {
     match command {
-        Command::Check(arguments) => check::run(arguments, settings, environment, terminal),
+        Command::Check(arguments) => check::run(arguments.0, settings, environment, terminal),
         Command::Config => config::run(settings, environment, terminal),
         Command::Status(arguments) => status::run(&arguments, settings, environment, terminal),
         Command::Tools(arguments) => tools::run(&arguments, settings, environment, terminal),

@@ -7,6 +7,7 @@ use super::call::{
     ReadArguments, SearchCommandArguments, SkillArguments, TokensArguments, ToolArguments,
     TypesArguments,
 };
+use super::deferred::Deferred;
 use super::host_files::{AddArguments, ImportArguments, InstallArguments, RemoveArguments};
 use super::login::{LoginArguments, LogoutArguments};
 use super::page::PageArguments;
@@ -32,7 +33,7 @@ pub(crate) enum Command {
   trunkline check                          check the configuration of this directory
   trunkline check ~/.cursor/mcp.json       check a file of another host
   trunkline check --strict --format json   check in a build")]
-    Check(CheckArguments),
+    Check(Deferred<CheckArguments>),
 
     /// Prints the effective configuration, with the file and line of each server
     ///
@@ -52,7 +53,7 @@ pub(crate) enum Command {
   trunkline status                 start all servers and print their state
   trunkline status --format json   print it as JSON
   trunkline status --watch         print every change, until Ctrl-C")]
-    Status(StatusArguments),
+    Status(Deferred<StatusArguments>),
 
     /// Lists the tools of all servers
     ///
@@ -69,14 +70,14 @@ pub(crate) enum Command {
   trunkline tools --access read-only   leave out tools that declare that they write
   trunkline tools --format raw         print one definition per line")]
     #[command(visible_alias = "ls", alias = "list")]
-    Tools(ListArguments),
+    Tools(Deferred<ListArguments>),
 
     /// Describes one tool: its arguments, their types and limits, and an example call
     #[command(after_help = "Examples:
   trunkline tool words_shout
   trunkline tool words shout          the same, by server and its own name
   trunkline tool fetch -- uvx mcp-server-fetch")]
-    Tool(ToolArguments),
+    Tool(Deferred<ToolArguments>),
 
     /// Finds tools by what they do
     ///
@@ -87,7 +88,7 @@ pub(crate) enum Command {
   trunkline search 'create github issue'
   trunkline search 'read file' 'list folder' --limit 3
   trunkline search 'send message' --server slack --explain")]
-    Search(SearchCommandArguments),
+    Search(Deferred<SearchCommandArguments>),
 
     /// Counts the tokens that the tools cost a model
     ///
@@ -97,7 +98,7 @@ pub(crate) enum Command {
   trunkline tokens                 per server
   trunkline tokens --tools         also per tool
   trunkline tokens --format json   for a program")]
-    Tokens(TokensArguments),
+    Tokens(Deferred<TokensArguments>),
 
     /// Writes types of the tools for programs, in TypeScript or Python
     ///
@@ -106,7 +107,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline types > tools.d.ts
   trunkline types --lang py --server github > github_tools.py")]
-    Types(TypesArguments),
+    Types(Deferred<TypesArguments>),
 
     /// Writes a skill file, by which an agent calls the tools of a server from its shell
     ///
@@ -115,7 +116,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline skill github > .claude/skills/github/SKILL.md
   trunkline skill -- uvx mcp-server-time > .claude/skills/time/SKILL.md")]
-    Skill(SkillArguments),
+    Skill(Deferred<SkillArguments>),
 
     /// Sends one `tools/call`, and prints the result
     ///
@@ -135,13 +136,13 @@ pub(crate) enum Command {
   echo '{\"a\": 1, \"b\": 2}' | trunkline call numbers_add -
   trunkline call https://example.com/mcp search query=mcp
   trunkline call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
-    Call(CallArguments),
+    Call(Deferred<CallArguments>),
 
     /// Lists the resources and resource templates of all servers
     #[command(after_help = "Examples:
   trunkline resources                 list the resources of all servers
   trunkline resources --server docs   list the resources of one server")]
-    Resources(ListArguments),
+    Resources(Deferred<ListArguments>),
 
     /// Sends one `resources/read`, and prints the content
     ///
@@ -150,19 +151,19 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline read docs://pages/start
   trunkline read docs://pages/start --server docs   start only this server")]
-    Read(ReadArguments),
+    Read(Deferred<ReadArguments>),
 
     /// Lists the prompts of all servers
     #[command(after_help = "Examples:
   trunkline prompts                 list the prompts of all servers
   trunkline prompts --format json   print the definitions as JSON")]
-    Prompts(ListArguments),
+    Prompts(Deferred<ListArguments>),
 
     /// Sends one `prompts/get`, and prints the messages
     #[command(after_help = "Examples:
   trunkline prompt docs_summarise page=start
   trunkline prompt docs summarise page=start")]
-    Prompt(PromptArguments),
+    Prompt(Deferred<PromptArguments>),
 
     /// Sends one `completion/complete`, and prints the values for an argument
     ///
@@ -171,7 +172,7 @@ pub(crate) enum Command {
   trunkline complete docs_summarise page=st
   trunkline complete docs summarise page=st
   trunkline complete 'docs://pages/{name}' name")]
-    Complete(CompleteArguments),
+    Complete(Deferred<CompleteArguments>),
 
     /// Explains why a tool, prompt or resource is visible or hidden
     ///
@@ -180,7 +181,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
-    Explain(ExplainArguments),
+    Explain(Deferred<ExplainArguments>),
 
     /// Copies the servers of other hosts on this machine into Trunkline's own file
     ///
@@ -192,7 +193,7 @@ pub(crate) enum Command {
   trunkline import cursor --dry-run      print the change, and write nothing
   trunkline import --all                 import everything
   trunkline import --project claude-code import into trunkline.json of this directory")]
-    Import(ImportArguments),
+    Import(Deferred<ImportArguments>),
 
     /// Puts Trunkline into the configuration of a host
     ///
@@ -202,24 +203,24 @@ pub(crate) enum Command {
   trunkline install cursor
   trunkline install vscode --project     in the file of this directory
   trunkline install codex --dry-run      print the change, and write nothing")]
-    Install(InstallArguments),
+    Install(Deferred<InstallArguments>),
 
     /// Takes Trunkline out of the configuration of a host
     #[command(after_help = "Example:
   trunkline uninstall cursor")]
-    Uninstall(InstallArguments),
+    Uninstall(Deferred<InstallArguments>),
 
     /// Adds a server to the configuration
     #[command(after_help = "Examples:
   trunkline add time -- uvx mcp-server-time
   trunkline add docs https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
   trunkline add files --project -- npx -y @modelcontextprotocol/server-filesystem .")]
-    Add(AddArguments),
+    Add(Deferred<AddArguments>),
 
     /// Removes a server from the configuration
     #[command(after_help = "Example:
   trunkline remove time")]
-    Remove(RemoveArguments),
+    Remove(Deferred<RemoveArguments>),
 
     /// Creates trunkline.json in the working directory
     #[command(after_help = "Example:
@@ -234,7 +235,7 @@ pub(crate) enum Command {
   trunkline disable github                          in this project
   trunkline disable time_now --conversation chat-7  in one conversation
   trunkline disable                                 print what is switched off")]
-    Disable(ToggleArguments),
+    Disable(Deferred<ToggleArguments>),
 
     /// Switches on what `trunkline disable` has switched off
     ///
@@ -242,7 +243,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline enable github
   trunkline enable github --conversation chat-7")]
-    Enable(ToggleArguments),
+    Enable(Deferred<ToggleArguments>),
 
     /// Prints a link that opens the page of the background service
     ///
@@ -252,7 +253,7 @@ pub(crate) enum Command {
   trunkline page
   trunkline page --address http://127.0.0.1:7420   the page of a `trunkline serve`
   curl -H \"Authorization: Bearer $(trunkline page --token)\" http://127.0.0.1:7421/api/v1/servers")]
-    Page(PageArguments),
+    Page(Deferred<PageArguments>),
 
     /// Connects a host to the background service, over stdio
     ///
@@ -263,7 +264,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = "Example, in the configuration of a host:
   { \"mcpServers\": { \"trunkline\": { \"command\": \"trunkline\", \"args\": [\"connect\"] } } }")]
-    Connect(ConnectArguments),
+    Connect(Deferred<ConnectArguments>),
 
     /// Starts the background service, which runs the servers of all hosts
     ///
@@ -273,7 +274,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline up
   trunkline up --print-unit systemd   let systemd start it")]
-    Up(UpArguments),
+    Up(Deferred<UpArguments>),
 
     /// Ends the background service and its servers
     ///
@@ -297,14 +298,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline restart          the service, with all servers
   trunkline restart browser  one server")]
-    Restart(RestartArguments),
+    Restart(Deferred<RestartArguments>),
 
     /// Prints the log of the background service, or of one of its servers
     #[cfg(unix)]
     #[command(after_help = "Examples:
   trunkline logs -f        the log of the service, and new lines as they come
   trunkline logs browser   what this server wrote to standard error")]
-    Logs(LogsArguments),
+    Logs(Deferred<LogsArguments>),
 
     /// Serves all servers as one MCP server, over HTTP or stdio
     ///
@@ -318,7 +319,7 @@ pub(crate) enum Command {
   trunkline serve --tokens                    require a token from every client
   trunkline serve --stdio                     serve the client that starts this program
   trunkline serve --stdio --agent reviewer    serve what this agent sees")]
-    Serve(ServeArguments),
+    Serve(Deferred<ServeArguments>),
 
     /// Creates, lists and removes the tokens of `serve --tokens`
     ///
@@ -349,12 +350,12 @@ pub(crate) enum Command {
   trunkline login docs --device        enter a short code on another device
   trunkline login docs --scope write   request more rights
   trunkline login --status             list the logins")]
-    Login(LoginArguments),
+    Login(Deferred<LoginArguments>),
 
     /// Ends a login: revokes its tokens, and removes it
     #[command(after_help = "Example:
   trunkline logout docs")]
-    Logout(LogoutArguments),
+    Logout(Deferred<LogoutArguments>),
 
     /// Stores, lists and removes secrets for `${secret:NAME}`
     ///
@@ -388,7 +389,7 @@ pub(crate) enum Command {
   trunkline trust --outside-files       let it read the files it names elsewhere
   trunkline trust --list                list the trusted files
   trunkline trust --revoke ~/project    trust a file no longer")]
-    Trust(TrustArguments),
+    Trust(Deferred<TrustArguments>),
 
     /// Shows status, tools, a call and a gateway with two built-in servers
     ///
@@ -398,7 +399,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline demo          serve until Ctrl-C on a terminal, else end by itself
   trunkline demo --stay   serve until Ctrl-C in any case")]
-    Demo(DemoArguments),
+    Demo(Deferred<DemoArguments>),
 
     /// Prints the JSON Schema of configuration files, or of the JSON output of a command
     ///
@@ -406,26 +407,26 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline schema > trunkline.schema.json
   trunkline schema --output tools")]
-    Schema(SchemaArguments),
+    Schema(Deferred<SchemaArguments>),
 
     /// Prints the completion script of a shell
     #[command(after_help = "Examples:
   trunkline completions bash > ~/.local/share/bash-completion/completions/trunkline
   trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
   trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
-    Completions(CompletionsArguments),
+    Completions(Deferred<CompletionsArguments>),
 
     /// Prints the manual page, or writes the pages of all commands
     #[command(after_help = "Examples:
   trunkline man | man -l -
   trunkline man --install")]
-    Man(ManArguments),
+    Man(Deferred<ManArguments>),
 
     /// Prints the words that can follow on a command line
     #[command(hide = true)]
-    CompleteLine(CompleteLineArguments),
+    CompleteLine(Deferred<CompleteLineArguments>),
 
     /// Runs a demo server
     #[command(hide = true)]
-    DemoServer(DemoServerArguments),
+    DemoServer(Deferred<DemoServerArguments>),
 }
