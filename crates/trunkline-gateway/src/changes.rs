@@ -94,15 +94,25 @@ impl ListKinds {
     }
 }
 
-/// A change that listeners receive.
+/// A change that listeners receive. There is room for [`MAX_BEHIND`] from the start, so it is small.
 #[derive(Clone, Debug)]
 enum Change {
     /// Changed lists of one scope.
-    Lists { scope: Arc<CallerScope>, lists: ListKinds },
+    Lists {
+        scope: Arc<CallerScope>,
+        lists: ListKinds,
+    },
     /// A server has a new connection, because its entry was changed, or another `share` mode.
     Connected(Weak<Connection>, Share),
-    /// An updated resource, with its upstream URI.
-    Resource { server: ServerName, uri: Arc<str>, params: Raw },
+    Resource(Arc<UpdatedResource>),
+}
+
+/// An updated resource, with its upstream URI.
+#[derive(Debug)]
+struct UpdatedResource {
+    server: ServerName,
+    uri: Arc<str>,
+    params: Raw,
 }
 
 /// Receives log messages without a request, completed URL elicitations, and custom notifications.
@@ -158,11 +168,12 @@ impl PendingListener {
         let task = tokio::spawn(async move {
             loop {
                 let lists = match receiver.recv().await {
-                    Ok(Change::Resource { server, uri, params }) => {
-                        let address = subscriptions
-                            .downstream_uri((&server, NotificationSource::Shared), &uri);
+                    Ok(Change::Resource(resource)) => {
+                        let UpdatedResource { server, uri, params } = &*resource;
+                        let address =
+                            subscriptions.downstream_uri((server, NotificationSource::Shared), uri);
                         if let Some(address) = address
-                            && scope.may_hear_of(&server, &uri)
+                            && scope.may_hear_of(server, uri)
                         {
                             tell(updated(&params.with("uri", &Raw::from_string(&address))));
                         }
@@ -383,7 +394,9 @@ fn take(changes: &ChangeHub, host: &Host, server: ServerName, received: &ServerN
     let Some(uri) = params.get("uri") else { return };
     let Some(uri) = uri.as_str().map(Arc::from) else { return };
     // The `_meta` of a modern server names the subscription of this gateway, not of the client.
-    let _ = changes.sender.send(Change::Resource { server, uri, params: params.without("_meta") });
+    let params = params.without("_meta");
+    let _ =
+        changes.sender.send(Change::Resource(Arc::new(UpdatedResource { server, uri, params })));
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -55,11 +55,10 @@ use crate::error::{Error, ErrorKind};
 use crate::item::{Item, ItemKind};
 use crate::message::Notification;
 use crate::principal::{FairSlots, Requester};
-use actor::rare_events::RareEvents;
+use actor::rare_events::{CancelSender, RareEvents};
 use actor::subscriptions::Subscriptions;
 use actor::{Command, ServerActor};
 use cache::CacheWrites;
-use handler::CancelledRequest;
 use handshake::closing::SessionClosings;
 use published::PublishedState;
 use request::list_requests::ListRequests;
@@ -81,7 +80,7 @@ pub struct Connection {
     fingerprint: Fingerprint,
     ids: Arc<RequestIds>,
     commands: mpsc::Sender<Command>,
-    abandoned: mpsc::UnboundedSender<CancelledRequest>,
+    abandoned: CancelSender,
     holds: HoldSender,
     log_level: watch::Sender<Option<RequestedLogLevel>>,
     published: Arc<PublishedState>,
@@ -365,7 +364,7 @@ impl Connection {
         requester: &Requester,
         notification: Notification,
     ) -> Result<(), Error> {
-        self.send_command(Command::Notify(notification, requester.clone())).await
+        self.send_command(Command::Notify(Box::new((notification, requester.clone())))).await
     }
 
     /// Requests log messages of this level and above, now and after every restart. The lowest level

@@ -36,6 +36,7 @@ pub mod error;
 pub mod channel;
 pub mod timer;
 mod wake_filter;
+mod hexadecimal;
 
 pub mod protocol;
 pub mod message;

@@ -9,6 +9,7 @@ use ring::digest;
 
 use super::identity::FileIdentity;
 use super::model::{ConsentHoldReason, FileReach};
+use crate::hexadecimal::hexadecimal;
 
 /// Access to variables and files for loading, implemented by the embedding host.
 pub trait Environment {
@@ -83,7 +84,7 @@ impl ContentDigest {
 impl fmt::Display for ContentDigest {
     /// Formats as hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hexadecimal(&self.0))
     }
 }
 

@@ -11,6 +11,7 @@ use super::oauth::OAuthMode;
 use super::resolver::Resolver;
 use super::secret::Secret;
 use super::template::{Reference, ReferenceSource, Template};
+use crate::hexadecimal::hexadecimal;
 
 /// The fingerprint of a server's connection settings. Equal fingerprints mean the same program or
 /// URL, with the same arguments, variables and headers. The settings cannot be derived from it.
@@ -29,7 +30,7 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hexadecimal(&self.0))
     }
 }
 

@@ -44,20 +44,20 @@ const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
 /// Timeout at shutdown for writing the disk cache.
 const PATIENCE_WITH_DISK: Duration = Duration::from_secs(2);
 
-/// A command to the actor.
+/// A command to the actor. Those with much content hold a pointer to it: a queue has room for 32 of them at once.
 pub(super) enum Command {
     /// Start the server; report when it is ready, or the error.
     Connect(oneshot::Sender<Result<(), Error>>),
     /// Forward a request.
     Request(Box<SessionRequest>),
     /// Respond to a server request of a session.
-    RespondToServer { session: u64, response: Response },
+    RespondToServer { session: u64, response: Box<Response> },
     /// Send a notification on behalf of a client.
-    Notify(Notification, Requester),
+    Notify(Box<(Notification, Requester)>),
     /// Refresh a list; report when it is complete, or the error.
     Refresh(ItemKind, oneshot::Sender<Result<(), Error>>),
     /// Subscribe to a resource or a task.
-    Subscribe(SubscriptionSubject, Requester, oneshot::Sender<SubscribeResult>),
+    Subscribe(Box<(SubscriptionSubject, Requester)>, oneshot::Sender<SubscribeResult>),
     /// Stop the server, and report when none of its processes is left. The next use starts it
     /// again.
     Stop(oneshot::Sender<()>),
@@ -73,7 +73,7 @@ impl Command {
                 .requester
                 .as_ref()
                 .map_or(&Principal::Anonymous, |requester| &requester.principal),
-            Self::Subscribe(_, holder, _) => &holder.principal,
+            Self::Subscribe(wanted, _) => &wanted.1.principal,
             _ => &Principal::Anonymous,
         }
     }
@@ -225,8 +225,8 @@ impl ServerActor {
                 command = self.commands.recv() => command,
                 event = self.rare_events.next() => match event {
                     RareEvent::Hold(hold) => {
-                        let is_wanted = matches!(hold, HoldChange::Begun(..));
-                        self.watched.settle(hold);
+                        let is_wanted = matches!(*hold, HoldChange::Begun(..));
+                        self.watched.settle(*hold);
                         // A holder does not request the subscription again.
                         if is_wanted && until.is_none() && self.may_return() {
                             return WakeReason::By(waiting);
@@ -297,7 +297,7 @@ impl ServerActor {
                 refuse_all(waiting, &shutting_down());
                 if let Ok(opened) = opening.await {
                     let patience = self.behaviour().timeouts.shutdown;
-                    let remaining = opened.session.close(patience).await;
+                    let remaining = Box::pin(opened.session.close(patience)).await;
                     self.published.record_orphans(&self.server.name, remaining, &self.options);
                 }
                 return StartResult::Closed(close);

@@ -344,6 +344,7 @@ impl PendingCall<'_> {
                         self.thinking.end();
                     }
                     if let Some((session, response)) = answer {
+                        let response = Box::new(response);
                         self.connection.send_command(Command::RespondToServer { session, response }).await?;
                     }
                 }
@@ -371,7 +372,8 @@ impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             let last_words = self.handler.and_then(CallHandler::cancel_params);
-            let _ = self.connection.abandoned.send(CancelledRequest { id: self.id, last_words });
+            let cancelled = CancelledRequest { id: self.id, last_words };
+            let _ = self.connection.abandoned.send(Box::new(cancelled));
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) enum HoldChange {
 }
 
 /// Channel on which holders report changes.
-pub(super) type HoldSender = mpsc::UnboundedSender<HoldChange>;
+pub(super) type HoldSender = mpsc::UnboundedSender<Box<HoldChange>>;
 
 /// Holds a subscription until it is dropped.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl SubscriptionGuard {
         holds: &HoldSender,
     ) -> Self {
         // A closed connection does not subscribe.
-        let _ = holds.send(HoldChange::Begun(subject.clone(), requester));
+        let _ = holds.send(Box::new(HoldChange::Begun(subject.clone(), requester)));
         Self { subject, holds: holds.clone() }
     }
 }
@@ -67,7 +67,7 @@ impl SubscriptionGuard {
 impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
         // A closed connection does not unsubscribe.
-        let _ = self.holds.send(HoldChange::Over(self.subject.clone()));
+        let _ = self.holds.send(Box::new(HoldChange::Over(self.subject.clone())));
     }
 }
 

@@ -7,9 +7,11 @@ use bytes::{Bytes, BytesMut};
 /// allocation.
 const COPIED_BYTES: usize = READ_BYTES;
 
-/// Capacity for a read while the buffer is empty. It holds many small responses, and is the memory
-/// cost of an idle server.
+/// Capacity for a read while the buffer is empty. It holds many small responses.
 const FIRST_READ_BYTES: usize = 8 * 1024;
+
+/// Capacity that an empty buffer keeps if its bytes were pushed.
+const KEPT_BYTES: usize = 1024;
 
 /// Capacity for a read in the middle of a line: the size of a pipe.
 const READ_BYTES: usize = 64 * 1024;
@@ -94,6 +96,15 @@ impl<O: OversizedLine> LineBuffer<O> {
             self.bytes.reserve(READ_BYTES);
         }
         &mut self.bytes
+    }
+
+    /// Adds bytes that were read into another buffer. An empty buffer keeps little memory then.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.bytes.is_empty() {
+            self.returned = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.is_large |= self.bytes.capacity() > KEPT_BYTES;
     }
 
     /// The next complete line that is not empty.
@@ -210,6 +221,38 @@ mod tests {
             let mut lines = Vec::new();
             for part in text.chunks(size) {
                 lines.extend(fed(&mut buffer, part));
+            }
+            lines.extend(buffer.last_line());
+            assert_eq!(lines, [whole("one"), whole("two"), whole("three")], "{size}");
+        }
+    }
+
+    #[test]
+    fn pushed_bytes_leave_a_small_buffer() {
+        for size in [1, KEPT_BYTES, 4 * KEPT_BYTES, FIRST_READ_BYTES] {
+            let mut buffer = LineBuffer::new(100 * 1024);
+            let text = format!("{}\n", "x".repeat(size));
+            for _ in 0..3 {
+                buffer.push(text.as_bytes());
+                assert_eq!(buffer.next_line(), Some(whole(text.trim_end())));
+                assert_eq!(buffer.next_line(), None);
+                assert!(buffer.bytes.capacity() <= KEPT_BYTES + 1, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_come_out_whole_however_the_bytes_are_added() {
+        let text = b"one\r\n\ntwo\nthree";
+        for size in 1..text.len() {
+            let mut buffer = LineBuffer::new(100);
+            let mut lines = Vec::new();
+            for (number, part) in text.chunks(size).enumerate() {
+                match number % 2 {
+                    0 => buffer.push(part),
+                    _ => buffer.room().extend_from_slice(part),
+                }
+                lines.extend(std::iter::from_fn(|| buffer.next_line()));
             }
             lines.extend(buffer.last_line());
             assert_eq!(lines, [whole("one"), whole("two"), whole("three")], "{size}");

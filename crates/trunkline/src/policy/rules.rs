@@ -247,7 +247,8 @@ impl Rules {
     /// All entries of all lists: those of servers in the order of their names, then those of
     /// bundles.
     pub(crate) fn list_entries(&self) -> Vec<ListEntry<'_>> {
-        let mut servers: Vec<_> = self.servers.iter().collect();
+        let with_lists = self.servers.iter().filter(|(_, rules)| !rules.lists.is_empty());
+        let mut servers: Vec<_> = with_lists.collect();
         servers.sort_unstable_by_key(|(name, _)| *name);
         let of_servers = servers.into_iter().map(|(name, rules)| (name, None, &rules.lists));
         let bundles = self.bundles.values();

@@ -6,6 +6,7 @@ mod job;
 #[cfg(target_os = "linux")]
 mod procfs;
 mod own_children;
+mod shared_read;
 mod watchdog;
 pub(super) mod process;
 pub(super) mod program_output;
@@ -40,9 +41,6 @@ use process::{ChildOptions, ChildStreams, RemainingProcess, ServerProcess};
 /// closed its output.
 const REMAINING_OUTPUT: Duration = Duration::from_millis(250);
 
-/// Bytes of standard error per read.
-const ERRORS_BYTES: usize = 4 * 1024;
-
 /// A transport to a child process.
 pub(crate) struct StdioTransport {
     process: ServerProcess,
@@ -51,8 +49,6 @@ pub(crate) struct StdioTransport {
     errors: Option<ChildStderr>,
     lines: LineBuffer<OversizedResponse>,
     outbox: WriteQueue,
-    /// Empty between two reads.
-    errors_chunk: Vec<u8>,
     tail: StderrTail,
     ending: Option<ExitWait>,
     has_spoken: bool,
@@ -82,7 +78,6 @@ impl StdioTransport {
             errors: Some(errors),
             lines: LineBuffer::new(max_line_bytes),
             outbox: WriteQueue::default(),
-            errors_chunk: Vec::new(),
             tail,
             ending: None,
             has_spoken: false,
@@ -150,7 +145,7 @@ impl StdioTransport {
 
     /// Performs one read or write.
     async fn step(&mut self) {
-        let errors = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail);
+        let errors = read_errors(&mut self.errors, &self.tail);
         let rare_step = RareStep::next(&mut self.rare_events, errors, self.process.ended());
         tokio::select! {
             written = write(&mut self.input, &mut self.outbox), if !self.outbox.is_empty() => {
@@ -197,7 +192,7 @@ impl StdioTransport {
                 }
                 false
             }
-            read = read_errors(&mut self.errors, &mut self.errors_chunk, &self.tail) => {
+            read = read_errors(&mut self.errors, &self.tail) => {
                 if !matches!(read, Ok(count) if count > 0) {
                     self.errors = None;
                 }
@@ -235,7 +230,7 @@ impl StdioTransport {
     /// Stops the process and all its descendants. Returns the processes that could not be ended.
     /// The streams are drained until then: a process that blocks on output may not exit cleanly.
     pub(crate) async fn close(self, patience: Duration) -> Vec<RemainingProcess> {
-        let Self { process, input, mut output, mut errors, mut errors_chunk, tail, .. } = self;
+        let Self { process, input, mut output, mut errors, tail, .. } = self;
         drop(input);
         let mut lines = LineBuffer::<DiscardedLine>::new(MAX_MESSAGE_BYTES);
         let remaining_output = async {
@@ -247,7 +242,7 @@ impl StdioTransport {
                         }
                         while lines.next_line().is_some() {}
                     }
-                    read = read_errors(&mut errors, &mut errors_chunk, &tail) => {
+                    read = read_errors(&mut errors, &tail) => {
                         if !matches!(read, Ok(count) if count > 0) {
                             errors = None;
                         }
@@ -343,23 +338,16 @@ async fn read_output(
     output: &mut Option<ChildStdout>,
     lines: &mut LineBuffer<impl OversizedLine>,
 ) -> io::Result<usize> {
-    match output {
-        Some(output) => output.read_buf(lines.room()).await,
-        None => std::future::pending().await,
+    let Some(output) = output else { return std::future::pending().await };
+    if lines.has_partial_line() {
+        return output.read_buf(lines.room()).await;
     }
+    shared_read::read(output, |bytes| lines.push(bytes)).await
 }
 
-/// Reads into a reused buffer: an array would be zeroed for every poll, and most polls read
-/// nothing.
-async fn read_errors(
-    errors: &mut Option<ChildStderr>,
-    chunk: &mut Vec<u8>,
-    tail: &StderrTail,
-) -> io::Result<usize> {
-    let Some(errors) = errors else { return std::future::pending().await };
-    chunk.reserve(ERRORS_BYTES);
-    let count = errors.read_buf(chunk).await?;
-    tail.add(chunk);
-    chunk.clear();
-    Ok(count)
+async fn read_errors(errors: &mut Option<ChildStderr>, tail: &StderrTail) -> io::Result<usize> {
+    match errors {
+        Some(errors) => shared_read::read(errors, |bytes| tail.add(bytes)).await,
+        None => std::future::pending().await,
+    }
 }

@@ -82,10 +82,9 @@ impl View {
     /// The servers with list entries whose prompts (or tools) were not requested yet: an entry may
     /// be the name of one.
     pub fn servers_with_open_list_entries(&self) -> Vec<ServerName> {
-        let is_open = |server: &&CatalogServer| {
-            let has_lists = || self.rules.list_entries().iter().any(|it| *it.server == server.name);
-            server.has_unasked_names && has_lists()
-        };
+        let with_lists: HashSet<_> = self.rules.list_entries().iter().map(|it| it.server).collect();
+        let is_open =
+            |server: &&CatalogServer| server.has_unasked_names && with_lists.contains(&server.name);
         self.catalog.servers().filter(is_open).map(|server| server.name.clone()).collect()
     }
 

@@ -17,19 +17,23 @@ use crate::wake_filter::WakeFilter;
 /// An event from outside.
 pub(in crate::connection) enum RareEvent {
     /// The caller of a request has stopped waiting.
-    Cancelled(CancelledRequest),
+    Cancelled(Box<CancelledRequest>),
     /// A holder of a subscription came or went.
-    Hold(HoldChange),
+    Hold(Box<HoldChange>),
     /// A client has requested a log level.
     LogLevel,
     /// The limits and settings have changed.
     Settings,
 }
 
-/// Waits for rare events. Calls do not poll their sources.
+/// Channel on which callers report that they have stopped waiting.
+pub(in crate::connection) type CancelSender = mpsc::UnboundedSender<Box<CancelledRequest>>;
+
+/// Waits for rare events. Calls do not poll their sources. Each channel has room for 32 events from the start, which are
+/// pointers for that reason.
 pub(in crate::connection) struct RareEvents {
-    cancelled: mpsc::UnboundedReceiver<CancelledRequest>,
-    holds: mpsc::UnboundedReceiver<HoldChange>,
+    cancelled: mpsc::UnboundedReceiver<Box<CancelledRequest>>,
+    holds: mpsc::UnboundedReceiver<Box<HoldChange>>,
     log_level: ChangeNotice<Option<RequestedLogLevel>>,
     settings: ChangeNotice<Arc<ServerSettings>>,
     filter: WakeFilter,
@@ -40,7 +44,7 @@ impl RareEvents {
     pub(in crate::connection) fn channels(
         log_level: &watch::Sender<Option<RequestedLogLevel>>,
         settings: &watch::Sender<Arc<ServerSettings>>,
-    ) -> (mpsc::UnboundedSender<CancelledRequest>, HoldSender, Self) {
+    ) -> (CancelSender, HoldSender, Self) {
         let (cancel, cancelled) = mpsc::unbounded_channel();
         let (hold, holds) = mpsc::unbounded_channel();
         let events = Self {

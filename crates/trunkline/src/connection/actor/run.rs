@@ -22,7 +22,7 @@ use crate::connection::request_error::late_error;
 use crate::connection::server_notification::ServerNotification;
 use crate::connection::session::{RequestOutcome, Session, SessionEvent};
 use crate::item::ItemKind;
-use crate::message::{Notification, Raw};
+use crate::message::Raw;
 use crate::protocol::Era;
 use crate::timer::{LazyTimer, wait_until};
 
@@ -94,7 +94,7 @@ impl ServerActor {
                 self.fading.spawn(session.drain(self.shutdown_timeout()));
             }
             _ => {
-                let remaining = session.close(self.shutdown_timeout()).await;
+                let remaining = Box::pin(session.close(self.shutdown_timeout())).await;
                 self.published.record_orphans(&self.server.name, remaining, &self.options);
             }
         }
@@ -159,9 +159,9 @@ impl ServerActor {
                     self.sync_subscriptions(session, chores);
                 }
                 event = self.rare_events.next() => match event {
-                    RareEvent::Cancelled(request) => session.cancel_request(request),
+                    RareEvent::Cancelled(request) => session.cancel_request(*request),
                     RareEvent::Hold(hold) => {
-                        self.watched.settle(hold);
+                        self.watched.settle(*hold);
                         self.sync_subscriptions(session, chores);
                     }
                     RareEvent::LogLevel => self.sync_log_level(session, chores, LogReason::Client),
@@ -290,14 +290,15 @@ impl ServerActor {
                 session.send_request(*asked);
             }
             Command::RespondToServer { session: number, response } => {
-                session.respond(number, response);
+                session.respond(number, *response);
             }
             // No caller waits for it, and the outbound queue is full.
             Command::Notify(..) if session.is_full() => {}
             // Modern servers request roots each time they need them.
-            Command::Notify(Notification { method, .. }, _)
-                if &*method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
-            Command::Notify(notification, requester) => {
+            Command::Notify(ref notice)
+                if &*notice.0.method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
+            Command::Notify(notice) => {
+                let (notification, requester) = *notice;
                 session.notify_for(&requester, notification);
             }
             Command::Refresh(kind, done) if self.published.listed(kind).is_fresh() => {
@@ -312,7 +313,8 @@ impl ServerActor {
                 chores.relistings.of(kind).wait(done);
                 self.refresh_list(session, chores, kind);
             }
-            Command::Subscribe(subject, requester, reply) => {
+            Command::Subscribe(wanted, reply) => {
+                let (subject, requester) = *wanted;
                 self.watched.subscribe(subject, &requester, reply);
                 self.sync_subscriptions(session, chores);
             }

@@ -50,7 +50,8 @@ impl Connection {
         requester: &Requester,
     ) -> Result<SubscriptionGuard, RequestError> {
         let (reply, given) = oneshot::channel();
-        self.send_command(Command::Subscribe(subject, requester.clone(), reply)).await?;
+        self.send_command(Command::Subscribe(Box::new((subject, requester.clone())), reply))
+            .await?;
         let server = &self.server;
         let sanitized = |error| untrusted::sanitized_error(server.trust, error);
         self.within_timeout(given).await.map_err(|error: RequestError| {

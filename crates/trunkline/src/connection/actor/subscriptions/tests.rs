@@ -7,7 +7,7 @@ use crate::connection::subscription::ResourceSubscription;
 
 struct Table {
     watched: Subscriptions,
-    holds: mpsc::UnboundedReceiver<HoldChange>,
+    holds: mpsc::UnboundedReceiver<Box<HoldChange>>,
 }
 
 impl Table {
@@ -28,7 +28,7 @@ impl Table {
 
     fn settle(&mut self) {
         while let Ok(hold) = self.holds.try_recv() {
-            self.watched.settle(hold);
+            self.watched.settle(*hold);
         }
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::hexadecimal::hexadecimal;
+
 /// The variable that holds it. Its value is a list of spawn IDs, separated by colons: those of the
 /// hosts around this one, if it is itself a server of another, and the server's own at the end.
 pub(super) const VARIABLE: &str = "TRUNKLINE_SPAWN_ID";
@@ -24,8 +26,7 @@ impl SpawnId {
     pub(super) fn generate() -> Option<Self> {
         let mut bytes = [0; 16];
         SystemRandom::new().fill(&mut bytes).ok()?;
-        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-        Some(Self(digits.collect::<String>().into()))
+        Some(Self(hexadecimal(&bytes).into()))
     }
 
     /// 32 hexadecimal digits.
