@@ -15,9 +15,9 @@ mod toggle;
 mod trust;
 mod host_files;
 mod shell;
+mod lazy_arguments;
 mod command;
 mod command_options;
-mod deferred;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

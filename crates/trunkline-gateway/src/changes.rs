@@ -94,16 +94,14 @@ impl ListKinds {
     }
 }
 
-/// A change that listeners receive. There is room for [`MAX_BEHIND`] from the start, so it is small.
+/// A change that listeners receive. Small, because the channel allocates [`MAX_BEHIND`] of them at once.
 #[derive(Clone, Debug)]
 enum Change {
     /// Changed lists of one scope.
-    Lists {
-        scope: Arc<CallerScope>,
-        lists: ListKinds,
-    },
+    Lists { scope: Arc<CallerScope>, lists: ListKinds },
     /// A server has a new connection, because its entry was changed, or another `share` mode.
     Connected(Weak<Connection>, Share),
+    /// An updated resource.
     Resource(Arc<UpdatedResource>),
 }
 

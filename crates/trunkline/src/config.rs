@@ -83,8 +83,8 @@ pub use fingerprint::Fingerprint;
 #[cfg(test)]
 pub(crate) use identity::ConfigIdentity;
 pub use identity::FileIdentity;
-pub(crate) use inherit::{Heirs, inherited_secrets};
 pub use inherit::{InheritEnv, inherited_variables, shown_variable};
+pub(crate) use inherit::{Inheritance, inherited_secrets};
 pub use inspect::{Inspector, inspect};
 pub use keywords::SecretStoreChoice;
 pub use load::{

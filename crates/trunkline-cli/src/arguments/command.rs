@@ -7,8 +7,8 @@ use super::call::{
     ReadArguments, SearchCommandArguments, SkillArguments, TokensArguments, ToolArguments,
     TypesArguments,
 };
-use super::deferred::Deferred;
 use super::host_files::{AddArguments, ImportArguments, InstallArguments, RemoveArguments};
+use super::lazy_arguments::LazyArguments;
 use super::login::{LoginArguments, LogoutArguments};
 use super::page::PageArguments;
 use super::secret::SecretCommand;
@@ -33,7 +33,7 @@ pub(crate) enum Command {
   trunkline check                          check the configuration of this directory
   trunkline check ~/.cursor/mcp.json       check a file of another host
   trunkline check --strict --format json   check in a build")]
-    Check(Deferred<CheckArguments>),
+    Check(LazyArguments<CheckArguments>),
 
     /// Prints the effective configuration, with the file and line of each server
     ///
@@ -53,7 +53,7 @@ pub(crate) enum Command {
   trunkline status                 start all servers and print their state
   trunkline status --format json   print it as JSON
   trunkline status --watch         print every change, until Ctrl-C")]
-    Status(Deferred<StatusArguments>),
+    Status(LazyArguments<StatusArguments>),
 
     /// Lists the tools of all servers
     ///
@@ -70,14 +70,14 @@ pub(crate) enum Command {
   trunkline tools --access read-only   leave out tools that declare that they write
   trunkline tools --format raw         print one definition per line")]
     #[command(visible_alias = "ls", alias = "list")]
-    Tools(Deferred<ListArguments>),
+    Tools(LazyArguments<ListArguments>),
 
     /// Describes one tool: its arguments, their types and limits, and an example call
     #[command(after_help = "Examples:
   trunkline tool words_shout
   trunkline tool words shout          the same, by server and its own name
   trunkline tool fetch -- uvx mcp-server-fetch")]
-    Tool(Deferred<ToolArguments>),
+    Tool(LazyArguments<ToolArguments>),
 
     /// Finds tools by what they do
     ///
@@ -88,7 +88,7 @@ pub(crate) enum Command {
   trunkline search 'create github issue'
   trunkline search 'read file' 'list folder' --limit 3
   trunkline search 'send message' --server slack --explain")]
-    Search(Deferred<SearchCommandArguments>),
+    Search(LazyArguments<SearchCommandArguments>),
 
     /// Counts the tokens that the tools cost a model
     ///
@@ -98,7 +98,7 @@ pub(crate) enum Command {
   trunkline tokens                 per server
   trunkline tokens --tools         also per tool
   trunkline tokens --format json   for a program")]
-    Tokens(Deferred<TokensArguments>),
+    Tokens(LazyArguments<TokensArguments>),
 
     /// Writes types of the tools for programs, in TypeScript or Python
     ///
@@ -107,7 +107,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline types > tools.d.ts
   trunkline types --lang py --server github > github_tools.py")]
-    Types(Deferred<TypesArguments>),
+    Types(LazyArguments<TypesArguments>),
 
     /// Writes a skill file, by which an agent calls the tools of a server from its shell
     ///
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline skill github > .claude/skills/github/SKILL.md
   trunkline skill -- uvx mcp-server-time > .claude/skills/time/SKILL.md")]
-    Skill(Deferred<SkillArguments>),
+    Skill(LazyArguments<SkillArguments>),
 
     /// Sends one `tools/call`, and prints the result
     ///
@@ -136,13 +136,13 @@ pub(crate) enum Command {
   echo '{\"a\": 1, \"b\": 2}' | trunkline call numbers_add -
   trunkline call https://example.com/mcp search query=mcp
   trunkline call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
-    Call(Deferred<CallArguments>),
+    Call(LazyArguments<CallArguments>),
 
     /// Lists the resources and resource templates of all servers
     #[command(after_help = "Examples:
   trunkline resources                 list the resources of all servers
   trunkline resources --server docs   list the resources of one server")]
-    Resources(Deferred<ListArguments>),
+    Resources(LazyArguments<ListArguments>),
 
     /// Sends one `resources/read`, and prints the content
     ///
@@ -151,19 +151,19 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline read docs://pages/start
   trunkline read docs://pages/start --server docs   start only this server")]
-    Read(Deferred<ReadArguments>),
+    Read(LazyArguments<ReadArguments>),
 
     /// Lists the prompts of all servers
     #[command(after_help = "Examples:
   trunkline prompts                 list the prompts of all servers
   trunkline prompts --format json   print the definitions as JSON")]
-    Prompts(Deferred<ListArguments>),
+    Prompts(LazyArguments<ListArguments>),
 
     /// Sends one `prompts/get`, and prints the messages
     #[command(after_help = "Examples:
   trunkline prompt docs_summarise page=start
   trunkline prompt docs summarise page=start")]
-    Prompt(Deferred<PromptArguments>),
+    Prompt(LazyArguments<PromptArguments>),
 
     /// Sends one `completion/complete`, and prints the values for an argument
     ///
@@ -172,7 +172,7 @@ pub(crate) enum Command {
   trunkline complete docs_summarise page=st
   trunkline complete docs summarise page=st
   trunkline complete 'docs://pages/{name}' name")]
-    Complete(Deferred<CompleteArguments>),
+    Complete(LazyArguments<CompleteArguments>),
 
     /// Explains why a tool, prompt or resource is visible or hidden
     ///
@@ -181,7 +181,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline explain files_write_file
   trunkline explain files_write_file --agent reviewer --bundle reading")]
-    Explain(Deferred<ExplainArguments>),
+    Explain(LazyArguments<ExplainArguments>),
 
     /// Copies the servers of other hosts on this machine into Trunkline's own file
     ///
@@ -193,7 +193,7 @@ pub(crate) enum Command {
   trunkline import cursor --dry-run      print the change, and write nothing
   trunkline import --all                 import everything
   trunkline import --project claude-code import into trunkline.json of this directory")]
-    Import(Deferred<ImportArguments>),
+    Import(LazyArguments<ImportArguments>),
 
     /// Puts Trunkline into the configuration of a host
     ///
@@ -203,24 +203,24 @@ pub(crate) enum Command {
   trunkline install cursor
   trunkline install vscode --project     in the file of this directory
   trunkline install codex --dry-run      print the change, and write nothing")]
-    Install(Deferred<InstallArguments>),
+    Install(LazyArguments<InstallArguments>),
 
     /// Takes Trunkline out of the configuration of a host
     #[command(after_help = "Example:
   trunkline uninstall cursor")]
-    Uninstall(Deferred<InstallArguments>),
+    Uninstall(LazyArguments<InstallArguments>),
 
     /// Adds a server to the configuration
     #[command(after_help = "Examples:
   trunkline add time -- uvx mcp-server-time
   trunkline add docs https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
   trunkline add files --project -- npx -y @modelcontextprotocol/server-filesystem .")]
-    Add(Deferred<AddArguments>),
+    Add(LazyArguments<AddArguments>),
 
     /// Removes a server from the configuration
     #[command(after_help = "Example:
   trunkline remove time")]
-    Remove(Deferred<RemoveArguments>),
+    Remove(LazyArguments<RemoveArguments>),
 
     /// Creates trunkline.json in the working directory
     #[command(after_help = "Example:
@@ -235,7 +235,7 @@ pub(crate) enum Command {
   trunkline disable github                          in this project
   trunkline disable time_now --conversation chat-7  in one conversation
   trunkline disable                                 print what is switched off")]
-    Disable(Deferred<ToggleArguments>),
+    Disable(LazyArguments<ToggleArguments>),
 
     /// Switches on what `trunkline disable` has switched off
     ///
@@ -243,7 +243,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline enable github
   trunkline enable github --conversation chat-7")]
-    Enable(Deferred<ToggleArguments>),
+    Enable(LazyArguments<ToggleArguments>),
 
     /// Prints a link that opens the page of the background service
     ///
@@ -253,7 +253,7 @@ pub(crate) enum Command {
   trunkline page
   trunkline page --address http://127.0.0.1:7420   the page of a `trunkline serve`
   curl -H \"Authorization: Bearer $(trunkline page --token)\" http://127.0.0.1:7421/api/v1/servers")]
-    Page(Deferred<PageArguments>),
+    Page(LazyArguments<PageArguments>),
 
     /// Connects a host to the background service, over stdio
     ///
@@ -264,7 +264,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = "Example, in the configuration of a host:
   { \"mcpServers\": { \"trunkline\": { \"command\": \"trunkline\", \"args\": [\"connect\"] } } }")]
-    Connect(Deferred<ConnectArguments>),
+    Connect(LazyArguments<ConnectArguments>),
 
     /// Starts the background service, which runs the servers of all hosts
     ///
@@ -274,7 +274,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline up
   trunkline up --print-unit systemd   let systemd start it")]
-    Up(Deferred<UpArguments>),
+    Up(LazyArguments<UpArguments>),
 
     /// Ends the background service and its servers
     ///
@@ -298,14 +298,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline restart          the service, with all servers
   trunkline restart browser  one server")]
-    Restart(Deferred<RestartArguments>),
+    Restart(LazyArguments<RestartArguments>),
 
     /// Prints the log of the background service, or of one of its servers
     #[cfg(unix)]
     #[command(after_help = "Examples:
   trunkline logs -f        the log of the service, and new lines as they come
   trunkline logs browser   what this server wrote to standard error")]
-    Logs(Deferred<LogsArguments>),
+    Logs(LazyArguments<LogsArguments>),
 
     /// Serves all servers as one MCP server, over HTTP or stdio
     ///
@@ -319,7 +319,7 @@ pub(crate) enum Command {
   trunkline serve --tokens                    require a token from every client
   trunkline serve --stdio                     serve the client that starts this program
   trunkline serve --stdio --agent reviewer    serve what this agent sees")]
-    Serve(Deferred<ServeArguments>),
+    Serve(LazyArguments<ServeArguments>),
 
     /// Creates, lists and removes the tokens of `serve --tokens`
     ///
@@ -350,12 +350,12 @@ pub(crate) enum Command {
   trunkline login docs --device        enter a short code on another device
   trunkline login docs --scope write   request more rights
   trunkline login --status             list the logins")]
-    Login(Deferred<LoginArguments>),
+    Login(LazyArguments<LoginArguments>),
 
     /// Ends a login: revokes its tokens, and removes it
     #[command(after_help = "Example:
   trunkline logout docs")]
-    Logout(Deferred<LogoutArguments>),
+    Logout(LazyArguments<LogoutArguments>),
 
     /// Stores, lists and removes secrets for `${secret:NAME}`
     ///
@@ -389,7 +389,7 @@ pub(crate) enum Command {
   trunkline trust --outside-files       let it read the files it names elsewhere
   trunkline trust --list                list the trusted files
   trunkline trust --revoke ~/project    trust a file no longer")]
-    Trust(Deferred<TrustArguments>),
+    Trust(LazyArguments<TrustArguments>),
 
     /// Shows status, tools, a call and a gateway with two built-in servers
     ///
@@ -399,7 +399,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline demo          serve until Ctrl-C on a terminal, else end by itself
   trunkline demo --stay   serve until Ctrl-C in any case")]
-    Demo(Deferred<DemoArguments>),
+    Demo(LazyArguments<DemoArguments>),
 
     /// Prints the JSON Schema of configuration files, or of the JSON output of a command
     ///
@@ -407,26 +407,26 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   trunkline schema > trunkline.schema.json
   trunkline schema --output tools")]
-    Schema(Deferred<SchemaArguments>),
+    Schema(LazyArguments<SchemaArguments>),
 
     /// Prints the completion script of a shell
     #[command(after_help = "Examples:
   trunkline completions bash > ~/.local/share/bash-completion/completions/trunkline
   trunkline completions zsh  > \"${fpath[1]}/_trunkline\"
   trunkline completions fish > ~/.config/fish/completions/trunkline.fish")]
-    Completions(Deferred<CompletionsArguments>),
+    Completions(LazyArguments<CompletionsArguments>),
 
     /// Prints the manual page, or writes the pages of all commands
     #[command(after_help = "Examples:
   trunkline man | man -l -
   trunkline man --install")]
-    Man(Deferred<ManArguments>),
+    Man(LazyArguments<ManArguments>),
 
     /// Prints the words that can follow on a command line
     #[command(hide = true)]
-    CompleteLine(Deferred<CompleteLineArguments>),
+    CompleteLine(LazyArguments<CompleteLineArguments>),
 
     /// Runs a demo server
     #[command(hide = true)]
-    DemoServer(Deferred<DemoServerArguments>),
+    DemoServer(LazyArguments<DemoServerArguments>),
 }

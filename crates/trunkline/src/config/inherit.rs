@@ -280,15 +280,19 @@ impl Default for InheritEnv {
 impl InheritEnv {
     /// Returns whether a server inherits a variable of this name.
     pub fn passes(&self, name: &str) -> bool {
-        self.passes_to(Heirs::of(name), || name.into())
+        self.passes_with(Inheritance::of(name), || name.into())
     }
 
-    /// The same for a variable of which it is known who inherits it.
-    pub(crate) fn passes_to<'n>(&self, heirs: Heirs, name: impl FnOnce() -> Cow<'n, str>) -> bool {
-        match heirs {
-            Heirs::AllServers => true,
-            Heirs::ServersThatNameIt => self.names(name),
-            Heirs::NoServer => false,
+    /// Returns whether a server inherits a variable with this [`Inheritance`].
+    pub(crate) fn passes_with<'n>(
+        &self,
+        inheritance: Inheritance,
+        name: impl FnOnce() -> Cow<'n, str>,
+    ) -> bool {
+        match inheritance {
+            Inheritance::Always => true,
+            Inheritance::IfRequested => self.names(name),
+            Inheritance::Never => false,
         }
     }
 
@@ -314,20 +318,21 @@ impl InheritEnv {
     }
 }
 
-/// Which servers inherit a variable of the host.
+/// Whether servers inherit a variable of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heirs {
-    AllServers,
-    ServersThatNameIt,
-    NoServer,
+pub(crate) enum Inheritance {
+    Always,
+    /// By those with `inheritEnv: true`, or a pattern that matches it.
+    IfRequested,
+    Never,
 }
 
-impl Heirs {
+impl Inheritance {
     pub(crate) fn of(name: &str) -> Self {
         match () {
-            () if is_key_of_secrets(name) => Self::NoServer,
-            () if is_inherited_by_all(name) => Self::AllServers,
-            () => Self::ServersThatNameIt,
+            () if is_key_of_secrets(name) => Self::Never,
+            () if is_inherited_by_all(name) => Self::Always,
+            () => Self::IfRequested,
         }
     }
 }

@@ -44,7 +44,7 @@ const PAUSE_AFTER_FORGOTTEN: Duration = Duration::from_secs(1);
 /// Timeout at shutdown for writing the disk cache.
 const PATIENCE_WITH_DISK: Duration = Duration::from_secs(2);
 
-/// A command to the actor. Those with much content hold a pointer to it: a queue has room for 32 of them at once.
+/// A command to the actor. Small, because a channel allocates 32 of them at once.
 pub(super) enum Command {
     /// Start the server; report when it is ready, or the error.
     Connect(oneshot::Sender<Result<(), Error>>),
@@ -187,7 +187,7 @@ impl ServerActor {
             };
             let after = match self.start(waiting).await {
                 StartResult::Ready(opened, waiting) => {
-                    self.serve(*opened, waiting, &mut attempts).await
+                    self.serve(opened, waiting, &mut attempts).await
                 }
                 StartResult::Failed(error, waiting) => {
                     let error = error.of(&self.server.name);

@@ -96,7 +96,7 @@ fn own_variables(server: &Server, options: &ConnectionOptions) -> Vec<(OsString,
     let inherit = &server.behaviour.inherit_env;
     let is_everything = *inherit == InheritEnv::Everything;
     let is_volatile = |name: &OsStr| is_everything && OF_ONE_TERMINAL.iter().any(|it| name == *it);
-    let own = options.child().inherited_by_name(inherit).filter(|(name, _)| !is_volatile(name));
+    let own = options.child().inherited_on_request(inherit).filter(|(name, _)| !is_volatile(name));
     own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 

@@ -29,8 +29,8 @@ pub(in crate::connection) enum RareEvent {
 /// Channel on which callers report that they have stopped waiting.
 pub(in crate::connection) type CancelSender = mpsc::UnboundedSender<Box<CancelledRequest>>;
 
-/// Waits for rare events. Calls do not poll their sources. Each channel has room for 32 events from the start, which are
-/// pointers for that reason.
+/// Waits for rare events. Calls do not poll their sources. The channels hold pointers, because each allocates 32 messages
+/// at once.
 pub(in crate::connection) struct RareEvents {
     cancelled: mpsc::UnboundedReceiver<Box<CancelledRequest>>,
     holds: mpsc::UnboundedReceiver<Box<HoldChange>>,

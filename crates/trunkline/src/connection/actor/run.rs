@@ -55,12 +55,12 @@ impl ServerActor {
     /// Serves until the server ends, the idle timeout expires, or a command stops the actor.
     pub(super) async fn serve(
         &mut self,
-        opened: ConnectedServer,
+        opened: Box<ConnectedServer>,
         waiting: Vec<Command>,
         attempts: &mut RestartAttempts,
     ) -> NextState {
         let since = Instant::now();
-        let ConnectedServer { mut session, described, spoken, tools } = opened;
+        let ConnectedServer { mut session, described, spoken, tools } = *opened;
         let mut chores = BackgroundJobs {
             relistings: ListRefreshes::new(),
             subscription: ListenSubscription::new(&session, &described),
@@ -297,10 +297,7 @@ impl ServerActor {
             // Modern servers request roots each time they need them.
             Command::Notify(ref notice)
                 if &*notice.0.method == ROOTS_CHANGED && session.version.era() == Era::Modern => {}
-            Command::Notify(notice) => {
-                let (notification, requester) = *notice;
-                session.notify_for(&requester, notification);
-            }
+            Command::Notify(notice) => session.notify_for(&notice.1, notice.0),
             Command::Refresh(kind, done) if self.published.listed(kind).is_fresh() => {
                 let _ = done.send(Ok(()));
             }

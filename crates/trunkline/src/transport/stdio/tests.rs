@@ -335,6 +335,8 @@ async fn children_inherit_matching_variables_without_secrets() {
         ("APP_TOKEN", "sup3rs3cret"),
         ("APP_MODE", "fast"),
         ("OTHER_TOKEN", "x"),
+        // No server inherits the key of all secrets.
+        ("TRUNKLINE_SECRETS_KEY", "k"),
     ];
     let variables = variables.map(|(name, value)| (name.into(), value.into()));
     let options = ChildOptions::from_environment(variables);

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::ancestry::{self, ChainMarker};
 use super::spawn_id;
 use crate::config::{
-    CHAIN_VARIABLE, Chain, Heirs, InheritEnv, ResolvedStdio, Secret, inherited_secrets,
+    CHAIN_VARIABLE, Chain, InheritEnv, Inheritance, ResolvedStdio, Secret, inherited_secrets,
 };
 use crate::transport::stdio::watchdog;
 
@@ -17,16 +17,16 @@ use crate::transport::stdio::watchdog;
 struct HostVariable {
     name: OsString,
     value: OsString,
-    heirs: Heirs,
+    inheritance: Inheritance,
     secrets: Vec<Secret>,
 }
 
 impl HostVariable {
     fn new(name: OsString, value: OsString) -> Self {
-        let heirs = Heirs::of(&name.to_string_lossy());
+        let inheritance = Inheritance::of(&name.to_string_lossy());
         let text = name.to_str().zip(value.to_str());
         let secrets = text.map_or_else(Vec::new, |(name, value)| inherited_secrets(name, value));
-        Self { name, value, heirs, secrets }
+        Self { name, value, inheritance, secrets }
     }
 }
 
@@ -96,16 +96,16 @@ impl ChildOptions {
         self.passed(inherit).map(|it| (&*it.name, &*it.value))
     }
 
-    /// Those that it inherits because its entry names them.
-    pub(crate) fn inherited_by_name<'o>(
+    /// The variables that a server inherits because its `inheritEnv` requests them.
+    pub(crate) fn inherited_on_request<'o>(
         &'o self,
         inherit: &'o InheritEnv,
     ) -> impl Iterator<Item = (&'o OsStr, &'o OsStr)> {
-        let named = self.passed(inherit).filter(|it| it.heirs == Heirs::ServersThatNameIt);
+        let named = self.passed(inherit).filter(|it| it.inheritance == Inheritance::IfRequested);
         named.map(|it| (&*it.name, &*it.value))
     }
 
-    /// The secrets in the variables that it inherits.
+    /// The secrets in the variables that a server inherits.
     pub(in crate::transport) fn inherited_secrets<'o>(
         &'o self,
         inherit: &'o InheritEnv,
@@ -114,7 +114,8 @@ impl ChildOptions {
     }
 
     fn passed<'o>(&'o self, inherit: &'o InheritEnv) -> impl Iterator<Item = &'o HostVariable> {
-        let passes = |it: &HostVariable| inherit.passes_to(it.heirs, || it.name.to_string_lossy());
+        let passes =
+            |it: &HostVariable| inherit.passes_with(it.inheritance, || it.name.to_string_lossy());
         self.variables.iter().filter(move |it| passes(it))
     }
 

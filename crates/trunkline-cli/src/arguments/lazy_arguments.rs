@@ -3,14 +3,15 @@
 
 use std::ops::Deref;
 
+use clap::builder::Resettable;
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// Arguments of a command.
 #[derive(Debug)]
-pub(crate) struct Deferred<A>(pub(crate) A);
+pub(crate) struct LazyArguments<A>(pub(crate) A);
 
-impl<A> Deref for Deferred<A> {
+impl<A> Deref for LazyArguments<A> {
     type Target = A;
 
     fn deref(&self) -> &A {
@@ -18,7 +19,7 @@ impl<A> Deref for Deferred<A> {
     }
 }
 
-impl<A: Args> Args for Deferred<A> {
+impl<A: Args> Args for LazyArguments<A> {
     fn augment_args(command: Command) -> Command {
         command.defer(|command| with_own_help(command, A::augment_args))
     }
@@ -34,13 +35,8 @@ fn with_own_help(command: Command, add: fn(Command) -> Command) -> Command {
     let global = command.get_arguments().count();
     let mut command = own_first(add(command), global);
     // The documentation of the arguments has replaced it.
-    if let Some(about) = about {
-        command = command.about(about);
-    }
-    if let Some(long_about) = long_about {
-        command = command.long_about(long_about);
-    }
-    command
+    command = command.about(Resettable::from(about));
+    command.long_about(Resettable::from(long_about))
 }
 
 /// Moves the global options, which are there before the others, to the end of the help.
@@ -51,7 +47,7 @@ fn own_first(command: Command, global: usize) -> Command {
     command.mut_args(|argument| sorted.next().unwrap_or(argument))
 }
 
-impl<A: FromArgMatches> FromArgMatches for Deferred<A> {
+impl<A: FromArgMatches> FromArgMatches for LazyArguments<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         A::from_arg_matches(matches).map(Self)
     }
