@@ -83,6 +83,13 @@ impl ProfileTool {
         run(&mut self.merge_command(counts, profile))
     }
 
+    /// Prints which functions each process ran, in the order in which they ran first.
+    pub(super) fn print_traces(&self, profile: &Path) -> Result<String> {
+        let mut command = Command::new(&self.path);
+        command.args(["show", "--temporal-profile-traces"]).arg(profile);
+        output_of(&mut command, "install it again")
+    }
+
     fn merge_command(&self, counts: &Path, profile: &Path) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["merge", "-o"]).arg(profile).arg(counts);
