@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::iter;
+use std::time::Duration;
 
+use tokio::time::sleep;
 use trunkline::config::{Server, Transport, escape_control};
 use trunkline::connection::{State, Status};
 use trunkline::host::{DedicatedServerFailure, Host};
@@ -20,6 +22,10 @@ const MAX_LINES: usize = 3;
 
 /// Messages per failure, however many attempts fail with different errors.
 const MAX_SAID: usize = 3;
+
+/// Changes in this time are reported together. While many servers start, each change of one would wake the task that
+/// reports them.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(10);
 
 /// Reports the health of servers, forever.
 pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
@@ -55,6 +61,7 @@ pub(crate) async fn report_on(host: &Host, terminal: &Terminal) -> Infallible {
         if !ready.is_empty() {
             names.report_of(&ready, host, terminal).await;
         }
+        sleep(BETWEEN_REPORTS).await;
     }
     // The channel is closed: there will be no servers any more.
     std::future::pending().await

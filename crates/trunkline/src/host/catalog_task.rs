@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::iter;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::sleep;
 
 use super::ActiveConfig;
 use crate::catalog::{Availability, Catalog, CatalogBuilder, ServerItems};
@@ -19,6 +21,10 @@ use crate::registry::ServerSet;
 
 /// Concurrent refresh requests; the next refresh completes all of them.
 const MAX_LOOKS: usize = 64;
+
+/// Many servers start at once, and each change of one would wake this task, which takes processor time from their
+/// starts.
+const BETWEEN_CHANGES: Duration = Duration::from_millis(1);
 
 /// The lists and state of a server at the last refresh.
 struct ServerSnapshot {
@@ -160,7 +166,10 @@ impl CatalogTask {
         loop {
             let (mut changed, mut waiting) = (BTreeSet::new(), Vec::new());
             tokio::select! {
-                Some(change) = changes.next() => drop(changed.insert(change.server)),
+                Some(change) = changes.next() => {
+                    changed.insert(change.server);
+                    waiting.extend(self.wait_for_more().await);
+                }
                 Some(done) = self.wanted.recv() => waiting.push(done),
                 Ok(()) = self.standing.changed() => {}
                 else => return,
@@ -177,6 +186,15 @@ impl CatalogTask {
             for done in waiting {
                 let _ = done.send(());
             }
+        }
+    }
+
+    /// Waits a moment for changes of other servers, but not while somebody waits for the catalog.
+    async fn wait_for_more(&mut self) -> Option<oneshot::Sender<()>> {
+        tokio::select! {
+            () = sleep(BETWEEN_CHANGES) => None,
+            done = self.wanted.recv() => done,
+            Ok(()) = self.standing.changed() => None,
         }
     }
 
