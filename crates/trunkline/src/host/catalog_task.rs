@@ -189,7 +189,7 @@ impl CatalogTask {
         }
     }
 
-    /// Waits a moment for changes of other servers, but not while somebody waits for the catalog.
+    /// Waits a moment for changes of other servers, but not while a caller waits for the catalog.
     async fn wait_for_more(&mut self) -> Option<oneshot::Sender<()>> {
         tokio::select! {
             () = sleep(BETWEEN_CHANGES) => None,
