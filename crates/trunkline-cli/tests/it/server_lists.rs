@@ -1,7 +1,6 @@
 //! Lists of servers: the age of those that are cached, the time limit for others, and items that cannot be used.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -159,7 +158,7 @@ fn servers_start_where_the_signal_of_ended_children_is_ignored() {
     let config = json!({ "mcpServers": { "s": entry, "none": none } }).to_string();
     let folder = folder.file("trunkline.json", config);
     let program = folder.command(&["tools"]);
-    let mut ignoring = Command::new("env");
+    let mut ignoring = std::process::Command::new("env");
     ignoring.arg("--ignore-signal=CHLD").arg(program.get_program()).args(program.get_args());
     ignoring.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = ignoring.current_dir(folder.project()).output().unwrap();
