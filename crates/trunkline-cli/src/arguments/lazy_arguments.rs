@@ -33,10 +33,10 @@ impl<A: Args> Args for LazyArguments<A> {
 fn with_own_help(command: Command, add: fn(Command) -> Command) -> Command {
     let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
     let global = command.get_arguments().count();
-    let mut command = own_first(add(command), global);
-    // The documentation of the arguments has replaced it.
-    command = command.about(Resettable::from(about));
-    command.long_about(Resettable::from(long_about))
+    // The documentation of the arguments replaces that of the command.
+    own_first(add(command), global)
+        .about(Resettable::from(about))
+        .long_about(Resettable::from(long_about))
 }
 
 /// Moves the global options, which are there before the others, to the end of the help.

@@ -98,7 +98,7 @@ impl<O: OversizedLine> LineBuffer<O> {
         &mut self.bytes
     }
 
-    /// Adds bytes that were read into another buffer. An empty buffer keeps little memory then.
+    /// Adds bytes that were read into another buffer. When all of them are returned, this one keeps little memory.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.bytes.is_empty() {
             self.returned = 0;
